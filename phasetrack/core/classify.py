@@ -1,0 +1,303 @@
+"""``Segment`` to ``Event``s: prefix off, glue apart, the one rule that knows the message.
+
+Rules are anchored at the start of a message and hold no literal digit, so a message's meaning depends on its
+words only. That makes two shortcuts exact: rules are looked up by the first letters of their text, and a
+message whose digits alone differ from one seen before is known already. Rules compile on first use.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from phasetrack.core.bars import parse_bar
+from phasetrack.core.model import EMPTY, Event, Where
+from phasetrack.core.prefix import Learned, may_hold_embedded, parse, split_embedded
+from phasetrack.core.redact import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from phasetrack.core.model import PatternSet, Prefix, Rule, Segment, Value
+
+# Length of the first letters by which rules are looked up.
+_KEY = 4
+_MEMO_LIMIT = 8192
+_MEMO_TEXT = 400
+_DIGITS = str.maketrans("0123456789", "0" * 10)
+# A user's rule that takes longer than this on one line is switched off.
+_PATIENCE_S = 0.05
+# A rule sees no more of a message than this, but for arguments, which are 15 kB.
+_MESSAGE_LIMIT = 32 * 1024
+
+
+class Matcher:
+    """One rule, compiled when first needed."""
+
+    __slots__ = ("_compiled", "dead", "needle", "order", "rule")
+
+    def __init__(self, rule: Rule, order: int) -> None:
+        """Hold a rule and its place in the order of the files."""
+        self.rule, self.order = rule, order
+        self.dead = ""  # why it was switched off
+        self.needle = _needle(rule.match or "")
+        self._compiled: re.Pattern[str] | None = None
+
+    def match(self, message: str) -> re.Match[str] | None:
+        """Match from the start of the message. A rule over its time is switched off and matches no more."""
+        if self.dead:
+            return None
+        if not self.rule.trusted:
+            return self._match_untrusted(message)
+        if self._compiled is None:
+            self._compiled = re.compile(self.rule.match or "")
+        return self._compiled.match(message)
+
+    def _match_untrusted(self, message: str) -> re.Match[str] | None:
+        import regex  # slower than re here, but with a time limit; only users' rules pay for it
+
+        try:
+            return regex.compile(self.rule.match or "").match(message, timeout=_PATIENCE_S)  # type: ignore[return-value]
+        except (TimeoutError, regex.error) as fault:
+            self.dead = f"rule {self.rule.id} was switched off: {fault or 'it took too long on one line'}"
+            return None
+
+
+class Classifier:
+    """Gives every piece of text its meaning. Its only state is what it learned of the transport."""
+
+    def __init__(self, patterns: PatternSet) -> None:
+        """Index the rules; none is compiled yet."""
+        self.learned = Learned()
+        self.exceptions: list[Matcher] = []  # they look at the last line of a traceback only
+        self.matchers: list[Matcher] = []
+        self._by_key: dict[str, list[Matcher]] = {}
+        self._loose: list[Matcher] = []
+        self._bars: list[tuple[re.Pattern[str], Rule]] = []
+        self._bar_rules = [rule for rule in patterns.rules if rule.bar is not None]
+        self._bar_memo: dict[str, Rule | None] = {}
+        self._memo: dict[str, Matcher | None] = {}
+        for order, rule in enumerate(patterns.rules):
+            if rule.match is not None:
+                self._index(Matcher(rule, order))
+
+    def _index(self, matcher: Matcher) -> None:
+        self.matchers.append(matcher)
+        if matcher.rule.where is Where.EXCEPTION:
+            self.exceptions.append(matcher)
+            return
+        heads = literal_heads(matcher.rule.match or "")
+        if not heads or min(map(len, heads)) < _KEY:
+            self._loose.append(matcher)
+            return
+        for key in {head[:_KEY] for head in heads}:
+            self._by_key.setdefault(key, []).append(matcher)
+
+    def classify(self, segment: Segment, *, open_tail: bool = False) -> Iterator[Event]:
+        """Yield what one segment says, glued pieces one after the other. Never raises."""
+        rest: str | None = segment.text
+        place = segment.place
+        while rest:
+            prefix, message = parse(rest, self.learned)
+            found = parse_bar(message) if "%" in message else None
+            if found is not None:
+                bar, end = found
+                rest = message[end:].lstrip()
+                yield Event(place, None, prefix, self.bar_rule(bar.desc), "", EMPTY, bar, open_tail, False)
+                continue
+            rest = None
+            if may_hold_embedded(message):
+                message, *more = split_embedded(message, self.learned)
+                rest = "".join(more)
+            yield self._event(segment, prefix, message, open_tail=open_tail)
+
+    def _event(self, segment: Segment, prefix: Prefix, message: str, *, open_tail: bool) -> Event:
+        timed = prefix.stamp_s is not None or prefix.outer_s is not None
+        matcher = None if prefix.foreign else self.find(message)
+        if matcher is None:
+            return Event(segment.place, None, prefix, None, message, EMPTY, None, open_tail, not timed)
+        found = matcher.match(message[:_MESSAGE_LIMIT])
+        fields = EMPTY if found is None or not found.re.groups else convert(found.groupdict())
+        return Event(segment.place, None, prefix, matcher.rule, redact(message), fields, None, open_tail, not timed)
+
+    def find(self, message: str) -> Matcher | None:
+        """Find the rule that knows a message: the first in file order."""
+        if len(message) > _MEMO_TEXT:
+            return self._search(message[:_MESSAGE_LIMIT])
+        key = message.translate(_DIGITS)
+        try:
+            return self._memo[key]
+        except KeyError:
+            pass
+        if len(self._memo) >= _MEMO_LIMIT:
+            self._memo.clear()
+        found = self._memo[key] = self._search(message)
+        return found
+
+    def _search(self, message: str) -> Matcher | None:
+        best: Matcher | None = None
+        for matcher in self._by_key.get(message[:_KEY], ()):
+            if (best is None or matcher.order < best.order) and matcher.match(message) is not None:
+                best = matcher
+        for matcher in self._loose:
+            if (best is None or matcher.order < best.order) and matcher.needle in message and matcher.match(message):
+                best = matcher
+        return best
+
+    def candidates(self, message: str) -> list[Matcher]:
+        """All rules that claim a message (for ``patterns check``)."""
+        return [matcher for matcher in self.matchers if matcher.rule.where is not Where.EXCEPTION and matcher.match(message)]
+
+    def kind_of(self, exception: str) -> Rule | None:
+        """Name the kind of failure by the last line of a traceback."""
+        for matcher in self.exceptions:
+            if matcher.match(exception) is not None:
+                return matcher.rule
+        return None
+
+    def bar_rule(self, desc: str) -> Rule | None:
+        """Find the rule of a bar by its description; unknown bars have none."""
+        key = desc.translate(_DIGITS)
+        try:
+            return self._bar_memo[key]
+        except KeyError:
+            pass
+        if not self._bars:
+            self._bars = [(re.compile(rule.bar or r"\Z"), rule) for rule in self._bar_rules]
+        text = desc.lstrip(". ")
+        found = next((rule for pattern, rule in self._bars if pattern.match(text) is not None), None)
+        if len(self._bar_memo) < _MEMO_LIMIT:
+            self._bar_memo[key] = found
+        return found
+
+
+def convert(groups: Mapping[str, str | None]) -> Mapping[str, Value]:
+    """Turn named groups into facts by the unit in their name.
+
+    ``avail_mem_gib`` becomes ``avail_mem_bytes`` (SGLang's "GB" is 2^30 bytes), ``took_ms`` becomes
+    ``took_s``; ``_text`` and ``_count`` go. A value that is no number is left out.
+    """
+    facts: dict[str, Value] = {}
+    for group, text in groups.items():
+        if text is None:
+            continue
+        name, _, unit = group.rpartition("_")
+        try:
+            facts.update(_fact(name, unit, text))
+        except ValueError:
+            continue
+    return facts
+
+
+def _fact(name: str, unit: str, text: str) -> dict[str, Value]:
+    if unit == "gib":
+        return {f"{name}_bytes": round(float(text) * 2**30)}
+    if unit == "ms":
+        return {f"{name}_s": float(text) / 1000}
+    if unit in {"s", "percent"}:
+        return {f"{name}_{unit}": float(text)}
+    if unit in {"bytes", "tokens"}:
+        return {f"{name}_{unit}": int(text.replace(",", ""))}
+    if unit == "count":
+        return {name: int(text.replace(",", ""))}
+    return {name: redact(text)}
+
+
+# --- reading a pattern's literal text ---------------------------------------------------------------
+
+_SPECIAL = set(".^$*+?{}[]|()")
+
+
+def literal_heads(pattern: str) -> list[str]:
+    """Literal texts, one of which every match begins with; empty where that cannot be told.
+
+    Understands a plain beginning and one leading group of plain alternatives: ``(?:A|B)rest``.
+    """
+    pattern = pattern.removeprefix("^")
+    if _has_top_alternative(pattern):
+        return []
+    if pattern.startswith("(?:"):
+        inside, behind = _leading_group(pattern)
+        if inside is None or behind[:1] in set("?*{"):
+            return []
+        options = inside.split("|")
+        tails = [_literal(option) for option in options]
+        return [text + (_literal(behind)[0] if whole else "") for text, whole in tails]
+    return [_literal(pattern)[0]]
+
+
+def _has_top_alternative(pattern: str) -> bool:
+    depth, k = 0, 0
+    while k < len(pattern):
+        char = pattern[k]
+        if char == "\\":
+            k += 1
+        elif char == "[":
+            k = pattern.find("]", k + 2)
+            if k < 0:
+                return True
+        elif char in "()":
+            depth += 1 if char == "(" else -1
+        elif char == "|" and depth == 0:
+            return True
+        k += 1
+    return False
+
+
+def _leading_group(pattern: str) -> tuple[str | None, str]:
+    end = pattern.find(")")
+    inside = pattern[3:end]
+    if end < 0 or any(char in inside for char in "(["):
+        return None, ""
+    return inside, pattern[end + 1 :]
+
+
+def _literal(pattern: str) -> tuple[str, bool]:
+    """Read the literal text at the start of a pattern, and whether it is all of it."""
+    text: list[str] = []
+    k = 0
+    while k < len(pattern):
+        char = pattern[k]
+        if char == "\\" and k + 1 < len(pattern) and not pattern[k + 1].isalnum():
+            text.append(pattern[k + 1])
+            k += 2
+        elif char in _SPECIAL or char == "\\":
+            if char in "?*{" and text:
+                text.pop()
+            return "".join(text), False
+        else:
+            text.append(char)
+            k += 1
+    return "".join(text), True
+
+
+def _needle(pattern: str) -> str:
+    """Find the longest literal text that every match must hold; empty where none is sure."""
+    if _has_top_alternative(pattern):
+        return ""
+    runs, depth, k, run = [""], 0, 0, ""
+    while k < len(pattern):
+        text, _ = _literal(pattern[k:])
+        if text and depth == 0:
+            runs.append(text)
+        step = _raw_length(pattern, k, text)
+        k += step
+        if k < len(pattern):
+            char = pattern[k]
+            if char == "[":
+                k = max(k, pattern.find("]", k + 2))
+            elif char == "\\":
+                k += 1
+            elif char in "()":
+                depth += 1 if char == "(" else -1
+            k += 1
+    del run
+    return max(runs, key=len)
+
+
+def _raw_length(pattern: str, k: int, text: str) -> int:
+    """How many characters of the pattern spell a literal text."""
+    length = 0
+    for _ in text:
+        length += 2 if pattern[k + length] == "\\" else 1
+    return length

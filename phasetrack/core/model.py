@@ -1,0 +1,615 @@
+"""Every type that crosses a module border, and nothing else.
+
+Frozen and slotted, so that a snapshot handed to a screen can never change under it. Two clocks are kept
+apart by name: ``at_s`` and every other ``*_s`` point in time of a log is on the *log's own wall clock*
+(seconds since 1970 as if its naive stamps were UTC); ``arrived_s`` and ``now_s`` are ours (Unix time).
+Durations are plain seconds. ``None`` means unknown; zero means zero.
+
+Those made once a line or more often are NamedTuples: as immutable, and built in a third of the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SCHEMA = "phasetrack.snapshot/1"
+
+Scalar: TypeAlias = "str | int | float | bool | None"
+Value: TypeAlias = "Scalar | tuple[Value, ...] | Mapping[str, Value]"
+
+EMPTY: Mapping[str, Value] = MappingProxyType({})
+
+
+def _empty() -> Mapping[str, Value]:
+    return EMPTY
+
+
+# --- words ------------------------------------------------------------------------------------------
+
+
+class Role(StrEnum):
+    """What a rule says of its line."""
+
+    BEGIN = "begin"
+    PROGRESS = "progress"
+    END = "end"
+    FACT = "fact"
+    FAILURE = "failure"
+    WARNING = "warning"
+
+
+class Status(StrEnum):
+    """Where a phase row stands."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    DONE = "done"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+class Basis(StrEnum):
+    """How a boundary or a time is known."""
+
+    LOGGED = "logged"
+    INFERRED = "inferred"
+    PROBED = "probed"
+
+
+class Outcome(StrEnum):
+    """What became of a boot."""
+
+    NONE = "none"
+    STARTING = "starting"
+    READY = "ready"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class VerdictState(StrEnum):
+    """The answer to "is it stuck?", from calm to lost, then the states after the start."""
+
+    WAITING = "waiting"
+    PROGRESSING = "progressing"
+    QUIET = "quiet"
+    WORKING = "working"
+    OVERDUE = "overdue"
+    SUSPECT = "suspect"
+    STUCK = "stuck"
+    READY = "ready"
+    DEGRADED = "degraded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    ENDED = "ended"
+
+
+class End(StrEnum):
+    """What ended a segment."""
+
+    LF = "lf"  # \n, \r\n or \r\r\n: the line is complete
+    CR = "cr"  # a lone \r or a cursor-up: the line is about to be redrawn
+    CUT = "cut"  # the length limit; the line goes on
+    OPEN = "open"  # nothing yet: a peek at the tail
+
+
+class Where(StrEnum):
+    """In which part of a failing record a failure rule looks."""
+
+    RECORD = "record"  # the first line of a failing record; a traceback may follow
+    EXCEPTION = "exception"  # the last line of a traceback: names the kind
+    LINE = "line"  # a line that is fatal by itself
+    ECHO = "echo"  # a consequence of an earlier failure; never a cause
+
+
+# --- text -------------------------------------------------------------------------------------------
+
+
+class Place(NamedTuple):
+    """A position in the stream. ``line`` counts LF from 1 and is None where the beginning was not read."""
+
+    line: int | None
+    frame: int  # frames (redraws) within the line, from 1
+    offset: int  # bytes from the start of the stream
+
+
+class Segment(NamedTuple):
+    """Text up to a terminator: decoded, without escape sequences."""
+
+    text: str
+    place: Place
+    end: End
+
+
+class Bulk(NamedTuple):
+    """A run of whole serving lines that was stepped over at speed."""
+
+    lines: int
+    place: Place  # of the first line
+    last: str  # the last line, for its stamp
+    bytes: int
+
+
+class Bar(NamedTuple):
+    """A parsed progress bar frame."""
+
+    desc: str
+    done: float
+    total: float | None
+    elapsed_s: float | None
+    rate_per_s: float | None
+    unit: str  # "it", "B", …, as printed
+
+
+# --- patterns ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """How long a phase is known to print nothing while healthy."""
+
+    typical_s: float
+    long_s: float
+    n: int  # starts behind the numbers
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseInfo:
+    """A named stage of a boot, as the pack describes it."""
+
+    id: str
+    title: str
+    unit: str = ""  # what its bar counts: shards, graphs
+    silence: Silence | None = None
+    quiet_why: str = ""  # why silence is normal here, one clause
+    deadline_s: float | None = None  # the engine itself gives up after this long
+    deadline_why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of knowledge about an engine's log."""
+
+    id: str
+    engine: str
+    role: Role
+    phase: str | None = None
+    match: str | None = None
+    bar: str | None = None
+    activity: str | None = None  # names work inside a phase
+    title: str = ""  # of the activity
+    ends: tuple[str, ...] = ()  # phases of its rank that this line proves to be over
+    implies: bool = False  # opens its phase, but only as an inference
+    generic: bool = False  # other programs print this too: it never opens a boot
+    where: Where | None = None
+    fatal: bool = False
+    cause: str = ""
+    remedy: str = ""
+    remedies: Mapping[str, str] = field(default_factory=dict)  # phase -> remedy where it differs
+    since: str | None = None  # first and last engine version that prints it
+    until: str | None = None
+    source: str = ""
+    must_match: tuple[str, ...] = ()
+    must_not_match: tuple[str, ...] = ()
+    trusted: bool = True  # shipped with the package: compiled with re
+
+
+@dataclass(frozen=True, slots=True)
+class PatternSet:
+    """All loaded packs, merged. Rules keep the order of their files."""
+
+    rules: tuple[Rule, ...]
+    phases: Mapping[str, PhaseInfo]
+    bulk: tuple[str, ...]  # regular expressions of whole messages that only a serving engine prints
+    packages: Mapping[str, str]  # Python package in tracebacks -> engine
+    titles: Mapping[str, str]  # engine -> its name in words
+    packs: Mapping[str, str]  # engine -> "0.2.15 to 0.5.23", the versions the pack knows
+
+
+# --- what the classifier says -----------------------------------------------------------------------
+
+
+class Prefix(NamedTuple):
+    """What stands before a message."""
+
+    stamp_s: float | None = None  # the engine's own stamp, log clock
+    dated: bool = True  # False: the stamp has no date
+    outer_s: float | None = None  # a transport's stamp
+    outer_offset_s: int | None = None  # its UTC offset, where printed
+    outer_dated: bool = True
+    rank: str = ""  # "TP3", "DP1 TP3 EP3"; "" where the line carries none
+    server: str = ""  # tag of the server or container that wrote the line
+    level: str = ""
+    engine: bool = False  # the stamp has the engine's form
+    foreign: bool = False  # a harness's own line
+    library: bool = False  # a library's log form inside the engine's process
+
+
+class Event(NamedTuple):
+    """One meaning of one piece of a segment."""
+
+    place: Place
+    at_s: float | None
+    prefix: Prefix
+    rule: Rule | None  # None: no rule knows this text
+    text: str  # the message, redacted
+    fields: Mapping[str, Value] = EMPTY
+    bar: Bar | None = None
+    open: bool = False  # from a peek: may yield progress only
+    continued: bool = False  # untimed: belongs to the record before
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One entry of the event stream (``tail --output json``, ``report --format ndjson``)."""
+
+    type: str
+    boot: int
+    place: Place
+    at_s: float | None
+    data: Mapping[str, Value] = field(default_factory=_empty)
+
+
+# --- what came in -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Bytes of the log. ``arrived_s`` is our clock, None for a backlog whose age is unknown."""
+
+    data: bytes
+    arrived_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The clock moved. ``output_s`` is when the log last grew (its mtime), our clock."""
+
+    now_s: float
+    output_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Nothing more will come."""
+
+    why: str = "the input ended"
+    at_s: float | None = None  # our clock
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSample:
+    """One process of the server's tree, once."""
+
+    pid: int
+    ppid: int
+    name: str
+    role: str  # main, rank, detokenizer, compiler, other
+    rank: str  # "TP3", "" where not a rank
+    state: str  # R S D T Z
+    cpu_s: float | None = None  # user + system since its start
+    faults: int | None = None  # major + minor
+    read_bytes: int | None = None  # from storage; 0 with a warm page cache
+    syscalls_read: int | None = None
+    rss_bytes: int | None = None
+    started_s: float | None = None  # our clock
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSample:
+    """One GPU, once. Utilisation alone proves nothing: a spinning NCCL kernel shows 100 %."""
+
+    index: int
+    name: str = ""
+    util_percent: float | None = None
+    memory_bytes: int | None = None
+    power_w: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSample:
+    """What could be seen outside the log at one moment (our clock)."""
+
+    now_s: float
+    processes: tuple[ProcessSample, ...] = ()
+    gone: tuple[str, ...] = ()  # processes seen before and gone now, in words
+    root_pid: int | None = None
+    root_alive: bool | None = None
+    exit_code: int | None = None  # of the root, where we are its parent
+    gpus: tuple[GpuSample, ...] = ()
+    cache_bytes: int | None = None  # JIT caches, all together
+    cache_files: int | None = None
+    download_bytes: int | None = None  # *.incomplete of the hub cache
+    log_bytes: int | None = None
+    log_age_s: float | None = None
+    port_open: bool | None = None
+    missing: tuple[str, ...] = ()  # what cannot be seen from here, in words
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """One HTTP answer of the server, or the lack of one."""
+
+    now_s: float  # our clock, when it was done
+    path: str
+    status: int | None
+    took_s: float
+    body_bytes: int | None = None
+    error: str = ""
+    server: str = ""  # the Server header, to tell a foreign one
+    startup_s: float | None = None  # from /server_info, 0.5.18+
+
+
+Input: TypeAlias = Chunk | Tick | EvidenceSample | ProbeResult | Closed
+
+
+# --- what is known ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A P10–P90 range of seconds with its middle."""
+
+    low_s: float
+    mid_s: float
+    high_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """k of N."""
+
+    done: float
+    total: float | None
+    unit: str
+    rate_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BarRow:
+    """One bar of a phase: captures and compiles come one after the other inside one phase."""
+
+    title: str
+    done: float
+    total: float | None
+    unit: str
+    began_s: float | None
+    last_s: float | None
+    elapsed_s: float | None
+    rate_per_s: float | None
+    rank: str = ""
+    curve: tuple[tuple[float, float], ...] = ()  # (elapsed_s, done), thinned
+
+
+@dataclass(frozen=True, slots=True)
+class RankSpan:
+    """One phase on one rank."""
+
+    rank: str
+    status: Status
+    began_s: float | None
+    ended_s: float | None
+    begin_line: int | None
+    end_line: int | None
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRow:
+    """One phase over all its ranks."""
+
+    phase: str
+    title: str
+    occurrence: int
+    status: Status
+    began_s: float | None = None
+    ended_s: float | None = None
+    elapsed_s: float | None = None
+    begin_line: int | None = None
+    end_line: int | None = None
+    begin_offset: int | None = None
+    end_offset: int | None = None
+    basis: Basis = Basis.LOGGED
+    progress: Progress | None = None
+    ranks_done: int = 0
+    ranks_seen: int = 0
+    slowest_rank: str | None = None
+    skew_s: float | None = None
+    longest_silence_s: float | None = None
+    expected: Range | None = None
+    note: str = ""  # "finishing (repack, slowest rank)"
+    bars: tuple[BarRow, ...] = ()
+    ranks: tuple[RankSpan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Work inside a phase that never replaces it: JIT, autotune, compile, hold."""
+
+    id: str
+    title: str
+    phase: str | None
+    began_s: float | None
+    ended_s: float | None
+    line: int | None
+    bar: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """One piece of evidence in words, and how old it is."""
+
+    text: str
+    age_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Is it stuck? With the evidence for it, against it, and what could not be seen."""
+
+    state: VerdictState
+    because: str
+    signs_for: tuple[Sign, ...] = ()
+    signs_against: tuple[Sign, ...] = ()
+    missing: tuple[str, ...] = ()
+    since_s: float | None = None  # our clock
+    deadline_s: float | None = None  # our clock: the engine gives up then if nothing changes
+    deadline_why: str = ""
+    next_step: str = ""  # a command or an act, where one helps
+
+
+@dataclass(frozen=True, slots=True)
+class Eta:
+    """How long still, as a range with its source."""
+
+    low_s: float | None
+    mid_s: float | None
+    high_s: float | None
+    basis: str  # none, prior, learned, live, overdue
+    runs: int
+    source: str = ""  # "9 like boots"
+    why: str = ""  # why the estimate moved, or why there is none
+    done_fraction: float | None = None  # of the whole boot, by time
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Bad news, with its cause where it is known."""
+
+    id: str
+    fatal: bool
+    phase: str | None
+    rank: str | None
+    place: Place
+    at_s: float | None
+    message: str  # the last line of its record
+    cause: str = ""
+    remedy: str = ""
+    lines: tuple[str, ...] = ()  # first lines of the record, redacted
+    ranks: tuple[str, ...] = ()  # ranks that repeated it
+    echoes: tuple[str, ...] = ()  # consequences folded under it, in words
+    after_ready: bool = False
+    inferred: bool = False  # no line says so: told from what stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """Something to know that is no failure; repeated ones are counted."""
+
+    id: str
+    message: str
+    line: int | None
+    count: int = 1
+    asked: Value = None
+    got: Value = None
+
+
+@dataclass(frozen=True, slots=True)
+class BootSummary:
+    """What is kept of a boot once another has begun."""
+
+    boot: int
+    line: int | None
+    offset: int
+    outcome: Outcome
+    started_at_s: float | None = None
+    ready_at_s: float | None = None
+    startup_s: float | None = None
+    server: str = ""
+    failure_id: str | None = None
+    end_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What was read."""
+
+    path: str
+    bytes: int
+    lines: int | None
+    frames: int
+    unmatched_lines: int
+    scanned_from: int = 0  # bytes; above 0 the beginning was skipped
+    skipped_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """How to print points in time of this log: with or without a date, with a printed UTC offset or none."""
+
+    dated: bool = True
+    offset_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Who wrote the log."""
+
+    name: str
+    title: str
+    version: str | None  # printed by the engine; never guessed
+    version_low: str | None  # inferred from wordings: no older, no newer
+    version_high: str | None
+    pack: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One rung of the readiness ladder: process, port, health, token, warm."""
+
+    id: str
+    title: str
+    at_s: float | None  # our clock
+    ok: bool | None  # None: not known yet
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TimingCheck:
+    """A figure that the engine itself printed beside the one derived from the log."""
+
+    name: str
+    engine_s: float
+    derived_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that is known at one moment. Every view is a function of this."""
+
+    now_s: float | None  # log clock; the newest time known
+    outcome: Outcome
+    verdict: Verdict
+    zone: Zone = Zone()
+    engine: Engine | None = None
+    sources: tuple[Source, ...] = ()
+    boots: tuple[BootSummary, ...] = ()
+    boot: int = 0
+    phase: str | None = None
+    activity: Activity | None = None
+    progress: Progress | None = None
+    silent_s: float | None = None
+    phases: tuple[PhaseRow, ...] = ()
+    between_phases_s: float | None = None
+    started_at_s: float | None = None
+    ready_at_s: float | None = None
+    ready_line: int | None = None
+    ready_offset: int | None = None
+    startup_s: float | None = None
+    eta: Eta | None = None
+    next_check_s: float | None = None
+    failure: Failure | None = None
+    warnings: tuple[Warned, ...] = ()
+    facts: Mapping[str, Value] = field(default_factory=_empty)
+    activities: tuple[Activity, ...] = ()
+    rungs: tuple[Rung, ...] = ()
+    timings: tuple[TimingCheck, ...] = ()
+    drift: str | None = None
+    ended: bool = False
+    evidence: EvidenceSample | None = None
