@@ -1,0 +1,90 @@
+"""Stamps to one timeline per log: the log's own wall clock.
+
+* An engine's stamp is taken as printed. One without a date counts days from the first, and turns to the next
+  day where the clock goes back by more than half a day.
+* A transport's stamp (docker, kubectl, journald) may be in another time zone. The difference to the engine's
+  clock is learned from lines that carry both, rounded to a quarter of an hour; until then it counts as none.
+* A library's stamp counts only where it lies just after the newest time known: a router's or client's lines
+  in the same file may be hours away.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from phasetrack.core.model import Zone
+
+if TYPE_CHECKING:
+    from phasetrack.core.model import Prefix
+
+_DAY_S = 86400.0
+_HALF_DAY_S = _DAY_S / 2
+_QUARTER_S = 900.0
+_NEAR_S = 3600.0
+
+
+class Clock:
+    """Turns prefixes into points in time; remembers what it learned of the log's clocks."""
+
+    __slots__ = ("_day_s", "_difference_s", "_last_time_of_day_s", "engine_seen", "newest_s", "offset_s", "undated")
+
+    def __init__(self) -> None:
+        """Know nothing."""
+        self.newest_s: float | None = None
+        self.engine_seen = False
+        self.undated = False
+        self.offset_s: int | None = None  # printed by the transport, where no engine stamp stands beside it
+        self._day_s = 0.0
+        self._last_time_of_day_s: float | None = None
+        self._difference_s: float | None = None
+
+    @property
+    def zone(self) -> Zone:
+        """How to print this log's times."""
+        return Zone(dated=not self.undated, offset_s=None if self.engine_seen else self.offset_s)
+
+    def at(self, prefix: Prefix, *, known: bool) -> float | None:
+        """Place a prefix on the timeline, or answer None where it has no time.
+
+        Args:
+            prefix: what stood before the message.
+            known: whether a rule of the engine claims the message.
+        """
+        if prefix.foreign:
+            return None
+        moment = self._engine(prefix, known=known) if prefix.stamp_s is not None else self._transport(prefix)
+        if moment is not None and (self.newest_s is None or moment > self.newest_s):
+            self.newest_s = moment
+        return moment
+
+    def _engine(self, prefix: Prefix, *, known: bool) -> float | None:
+        stamp = prefix.stamp_s
+        if stamp is None or (prefix.library and not known and not self._is_near(stamp)):
+            return None
+        if not prefix.dated:
+            stamp = self._undated(stamp)
+        elif prefix.outer_s is not None and prefix.outer_dated:
+            self._difference_s = round((stamp - prefix.outer_s) / _QUARTER_S) * _QUARTER_S
+        self.engine_seen = True
+        return stamp
+
+    def _undated(self, stamp: float) -> float:
+        self.undated = True
+        if self._last_time_of_day_s is not None and self._last_time_of_day_s - stamp > _HALF_DAY_S:
+            self._day_s += _DAY_S
+        elif self._last_time_of_day_s is not None and stamp - self._last_time_of_day_s > _HALF_DAY_S and self._day_s:
+            return self._day_s - _DAY_S + stamp  # a line of yesterday, late
+        self._last_time_of_day_s = stamp
+        return self._day_s + stamp
+
+    def _transport(self, prefix: Prefix) -> float | None:
+        if prefix.outer_s is None or prefix.outer_dated == self.undated:
+            return None
+        if prefix.outer_offset_s is not None:
+            self.offset_s = prefix.outer_offset_s
+        if not prefix.outer_dated:
+            return None
+        return prefix.outer_s + (self._difference_s or 0.0)
+
+    def _is_near(self, stamp: float) -> bool:
+        return self.newest_s is not None and 0 <= stamp - self.newest_s <= _NEAR_S

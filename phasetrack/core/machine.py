@@ -1,0 +1,858 @@
+"""State × Event → State: everything that changes what is known of a boot.
+
+Rules, in the order in which they bite (``DESIGN.md`` §4; the source of each is ``knowledge/sglang.md``):
+
+1.  *Whose line?* A tag of a wrapper, container or actor keys the boot. A harness's own line belongs to none.
+2.  *A boot begins* at ``server_args``, or, where the boot before is over, at a begin that its rank has already
+    passed, never with an earlier stamp. Stray lines of other ranks belong to the old boot. A second
+    ``server_args`` of the same cluster with another node rank joins its boot.
+3.  *Target or draft* is counted per rank: the first load is the target's, later ones are the draft's; the same
+    for KV pools. Graphs are told by their words; where the words are the same (0.4.2, 0.4.3), a capture after
+    the draft's load is the draft's. A second distributed init of a rank opens its draft load.
+4.  *A rank's next begin* closes its open span, inferred. A printed end that comes later still extends it.
+5.  *HTTP up* proves that every rank has finished; *ready* closes the rest.
+6.  *A bar* belongs to the load or capture that is open on a rank which draws bars. Bars alone, where the log
+    level hides all else, open their phase as a hint.
+7.  *Ready* counts once, and not after SIGTERM or a failure.
+8.  *A failure* is the earliest in time, then in position; later ones fold under it. One told only by an
+    uncaught traceback is taken back if the start goes on.
+9.  Only ``heard_s`` is monotone. A span that would end before it began has length 0 and is counted as odd.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from phasetrack.core import plan
+from phasetrack.core.failing import Failing, FailingRecord, exception_class, first_lines
+from phasetrack.core.model import Basis, BootSummary, Failure, Outcome, Record, Role, Warned, Where
+from phasetrack.core.state import (
+    BarTrack,
+    Boot,
+    Doing,
+    Row,
+    Span,
+    State,
+    draws_bars,
+    rank_key,
+    rule_versions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from phasetrack.core.model import Bar, Bulk, Event, PatternSet, Place, Rule, Value
+
+LOADS = ("target_load", "draft_load")
+POOLS = ("kv_cache", "draft_kv")
+GRAPHS = ("target_graph", "draft_graph")
+# Begun by every rank; the main process's phases come after all of them.
+OF_RANKS = ("dist_init", *LOADS, *POOLS, *GRAPHS)
+
+# A stamped line up to this long before server_args is the start of that boot (imports take up to a minute).
+_PREAMBLE_S = 300.0
+# The same arguments printed again so soon are the same boot.
+_SAME_BOOT_S = 2.0
+_FAILURES_KEPT = 64
+_WARNINGS_KEPT = 64
+
+
+class Machine:
+    """Folds events into a ``State`` and tells what changed."""
+
+    def __init__(self, patterns: PatternSet, kind_of: Callable[[str], Rule | None]) -> None:
+        """Take the patterns, and the lookup of a failure's kind by its exception line."""
+        self.state = State()
+        self._patterns = patterns
+        self._kind_of = kind_of
+        self._failing: dict[str, Failing] = {}
+        self._records: list[Record] = []
+        self._soft: set[int] = set()  # boots whose failure may be taken back
+        self._place: Place | None = None
+        self._at_s: float | None = None
+
+    # --- the fold -----------------------------------------------------------------------------------
+
+    def advance(self, event: Event) -> list[Record]:
+        """Take one event; answer the records that it gives rise to."""
+        self._records = []
+        rule = event.rule
+        at = self.state.clock.at(event.prefix, known=rule is not None and not rule.generic)
+        self._place, self._at_s = event.place, at
+        if event.prefix.foreign:
+            return self._records
+        if rule is None and event.bar is None:
+            self._unknown(event, at)
+        else:
+            self._known(event, at)
+        return self._records
+
+    def bulk(self, run: Bulk, event: Event) -> list[Record]:
+        """Step over a run of serving lines: they move the time, and nothing else."""
+        self._records = []
+        self.state.lines += 0
+        at = self.state.clock.at(event.prefix, known=True)
+        self._place, self._at_s = run.place, at
+        boot = self._boot_of(event)
+        if boot is not None:
+            self._hear(boot, at, stamped=True)
+            self._serve(boot)
+        return self._records
+
+    def _unknown(self, event: Event, at: float | None) -> None:
+        """A text that no rule knows: a step of the time, or a line of a failing record."""
+        boot = self._boot_of(event)
+        failing = self._failing_of(event)
+        if event.continued:
+            record = failing.text(event, at if at is not None else self._heard(boot))
+            if record is not None:
+                self._record_done(event, boot, record)
+        else:
+            failing.stamped(event.prefix.rank)
+            self._note_preamble(event, at)
+        if not event.open:
+            self.state.unmatched_lines += 1
+        if boot is not None:
+            if event.prefix.engine:
+                boot.stamped += 1
+            self._hear(boot, at, stamped=event.prefix.stamp_s is not None)
+
+    def _known(self, event: Event, at: float | None) -> None:
+        rule = event.rule
+        if event.bar is not None:
+            boot = self._boot_of(event)
+            if rule is not None and (boot is not None or not rule.generic):
+                self._bar(boot or self._open_boot(event, at, rule.engine), event, event.bar, rule, at)
+            return
+        assert rule is not None  # noqa: S101 - a known event without a bar has a rule
+        if not event.continued:
+            self._failing_of(event).stamped(event.prefix.rank)
+        self._note_preamble(event, at)
+        boot = self._boot_for(event, at, rule)
+        if boot is None:
+            return
+        boot.landmarks += 1
+        boot.stamped += event.prefix.engine
+        if not rule.generic:
+            rule_versions(boot, rule)
+        self._hear(boot, at, stamped=event.prefix.stamp_s is not None)
+        self._act(boot, event, rule, at if at is not None else boot.heard_s)
+
+    def _act(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
+        self._take_facts(boot, event, rule)
+        if rule.role is Role.FAILURE:
+            self._fail(boot, event, rule, at)
+            return
+        if rule.role is Role.WARNING:
+            self._warn(boot, rule.id, event)
+        for phase in rule.ends:
+            self._end_if_open(boot, phase, event, at, Basis.INFERRED)
+        if rule.activity is not None:
+            self._do(boot, event, rule, at)
+        elif rule.phase is not None:
+            self._phase_event(boot, event, rule, at)
+        self._follow(boot)
+
+    def _phase_event(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
+        phase, role = rule.phase, rule.role
+        if phase == "ready" and role is Role.BEGIN:
+            self._ready(boot, rule, at)
+        elif phase == "serving" and role is Role.END:
+            self._stop(boot, at)
+        elif phase in {"serving", "warmup"} and role is not Role.FACT and role is not Role.WARNING:
+            self._request(boot, event, rule, at)
+        elif phase == "http_up":
+            self._http(boot, event, rule, at)
+        elif role is Role.BEGIN or (rule.implies and role is not Role.END):
+            self._begin(boot, event, rule, at)
+        elif role is Role.END and phase is not None:
+            self._end(boot, phase, event, at)
+
+    # --- boots --------------------------------------------------------------------------------------
+
+    def _boot_of(self, event: Event) -> Boot | None:
+        """The boot that a line belongs to, by its tag; an untagged line goes to the newest boot."""
+        live = self.state.live
+        tag = event.prefix.server
+        if tag in live:
+            return live[tag]
+        if tag and len(live) > 1:
+            return None
+        if tag and "" not in live and live:
+            return self.state.shown  # one server whose label came late, or one of several nodes
+        return live.get("") or self.state.shown
+
+    def _boot_for(self, event: Event, at: float | None, rule: Rule) -> Boot | None:
+        """Find the boot of a known line, opening one where rule 2 says so."""
+        if "args" in event.fields:
+            return self._args(event, at, rule)
+        boot = self._boot_of(event)
+        if boot is None:
+            return None if rule.generic or rule.where is Where.ECHO else self._open_boot(event, at, rule.engine)
+        if boot.is_over or boot.ready is not None:
+            return self._after_end(boot, event, at, rule)
+        return boot
+
+    def _after_end(self, boot: Boot, event: Event, at: float | None, rule: Rule) -> Boot:
+        """A begin that its rank has already passed, and no earlier than what was seen, is a new boot's."""
+        if rule.role is not Role.BEGIN or rule.phase not in {"dist_init", "target_load"}:
+            return boot
+        rank = boot.ranks.get(event.prefix.rank)
+        passed = rank is not None and rule.phase in rank.passed
+        later = at is None or boot.heard_s is None or at >= boot.heard_s
+        return self._open_boot(event, at, rule.engine) if passed and later else boot
+
+    def _args(self, event: Event, at: float | None, rule: Rule) -> Boot:
+        args = plan.parse_args(str(event.fields["args"]))
+        boot = self._boot_of(event)
+        if boot is not None and self._is_same_start(boot, args, at):
+            if not boot.args or plan.number(args, "node_rank", 0) < plan.number(boot.args, "node_rank", 0):
+                self._set_args(boot, args)
+            boot.nodes.add(plan.number(args, "node_rank", 0))
+            return boot
+        boot = self._open_boot(event, at, rule.engine)
+        self._set_args(boot, args)
+        boot.nodes.add(plan.number(args, "node_rank", 0))
+        return boot
+
+    def _is_same_start(self, boot: Boot, args: dict[str, Value], at: float | None) -> bool:
+        if boot.is_over or boot.ready is not None:
+            return False
+        young = all(row.phase == "bootstrap" for row in boot.rows)
+        if not boot.args:
+            return young
+        if plan.number(args, "nnodes", 1) > 1 and args.get("dist_init_addr") == boot.args.get("dist_init_addr"):
+            return plan.number(args, "node_rank", 0) not in boot.nodes
+        soon = at is None or boot.heard_s is None or at - boot.heard_s <= _SAME_BOOT_S
+        return young and soon and args == boot.args
+
+    def _set_args(self, boot: Boot, args: dict[str, Value]) -> None:
+        boot.args = args
+        boot.plan = plan.expected_phases(args)
+        for name in ("model_path", "tp_size", "pp_size", "dp_size", "nnodes", "node_rank", "speculative_algorithm"):
+            if args.get(name) is not None:
+                self._tell("fact", boot, {"name": name, "value": args[name]})
+
+    def _open_boot(self, event: Event, at: float | None, engine: str) -> Boot:
+        tag = event.prefix.server
+        place, started = event.place, at if event.prefix.stamp_s is not None else None
+        if self.state.preamble is not None and (at is None or 0 <= at - self.state.preamble[1] <= _PREAMBLE_S):
+            place, started = self.state.preamble
+        self.state.count += 1
+        boot = Boot(self.state.count, tag, place, engine, started)
+        self._retire(tag)
+        self.state.live[tag] = self.state.shown = boot
+        boot.heard_s = started
+        self._tell("boot", boot, {"server": tag or None, "begin_line": place.line})
+        self._open_row(boot, "bootstrap", event, started, Basis.LOGGED, rank="")
+        self._follow(boot)
+        return boot
+
+    def _retire(self, tag: str) -> None:
+        old = self.state.live.pop(tag, None)
+        if old is not None:
+            self.state.past.append(summarize_boot(old))
+            self._soft.discard(old.number)
+            self._failing.pop(tag, None)
+
+    def _note_preamble(self, event: Event, at: float | None) -> None:
+        """Remember the first stamped line that may already be the next boot's."""
+        rule = event.rule
+        if not event.prefix.engine or at is None:
+            return
+        early = rule is None or (rule.phase in {None, "bootstrap"} and rule.role in {Role.FACT, Role.WARNING, Role.BEGIN})
+        if event.prefix.rank or not early:
+            self.state.preamble = None
+        elif self.state.preamble is None or at - self.state.preamble[1] > _PREAMBLE_S:
+            self.state.preamble = (event.place, at)
+
+    # --- phases of ranks ----------------------------------------------------------------------------
+
+    def _begin(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
+        rank = boot.rank(event.prefix.rank)
+        phase = self._resolve_begin(boot, rank, rule)
+        if phase is None:
+            return
+        basis = Basis.INFERRED if rule.implies or phase != rule.phase and rule.phase == "dist_init" else Basis.LOGGED
+        current = rank.last
+        if current is not None and current.is_open and current.phase == phase:
+            if not current.strong and basis is Basis.LOGGED:
+                current.strong = True
+            return
+        if rule.implies and rule.role is Role.PROGRESS and phase in rank.passed and phase not in POOLS:
+            return
+        self._revoke(boot)
+        self._open_row(boot, phase, event, at, basis, rank=event.prefix.rank)
+
+    def _resolve_begin(self, boot: Boot, rank: object, rule: Rule) -> str | None:
+        from phasetrack.core.state import RankState
+
+        assert isinstance(rank, RankState)  # noqa: S101
+        phase, last = rule.phase, rank.last
+        if phase == "dist_init" and rank.loads and "dist_init" in rank.passed:
+            phase = "target_load"
+        if phase in LOADS:
+            if last is not None and last.is_open and last.phase in LOADS:
+                return last.phase
+            rank.loads += 1
+            return "target_load" if rank.loads == 1 else "draft_load"
+        if phase in POOLS:
+            if last is not None and last.is_open and last.phase in POOLS:
+                return last.phase
+            if rule.implies and rank.pools and self._drafts(boot, rank.loads) is False:
+                return None
+            return "kv_cache" if rank.pools == 0 or not self._drafts(boot, rank.loads) else "draft_kv"
+        if phase == "target_graph" and "draft_load" in rank.passed and self._captured_before_draft(boot, rule):
+            return "draft_graph"
+        return phase
+
+    def _drafts(self, boot: Boot, loads: int) -> bool:
+        return loads > 1 or plan.has_draft(boot.args) is True
+
+    def _captured_before_draft(self, boot: Boot, rule: Rule) -> bool:
+        """0.4.2 and 0.4.3 print the same words for both captures; the target's came before the draft's load."""
+        target, draft = boot.row("target_graph"), boot.row("draft_load")
+        return (
+            rule.id == "sglang.target_graph.begin"
+            and target is not None
+            and draft is not None
+            and target.begin.offset < draft.begin.offset
+        )
+
+    def _open_row(
+        self, boot: Boot, phase: str, event: Event, at: float | None, basis: Basis, *, rank: str
+    ) -> Row:
+        """Begin a phase on a rank: in the row that is there, or in a new one."""
+        state = boot.rank(rank)
+        self._close_rank(boot, rank, phase, event, at)
+        row = boot.row(phase)
+        old = None if row is None else row.spans.get(rank)
+        again = old is not None and state.last is not old
+        if row is None or again:
+            row = Row(phase, 1 if row is None else row.occurrence + 1, self._ordinal(boot, rank), event.place)
+            boot.rows.append(row)
+        if old is not None and not again:  # the same phase goes on: several captures, several drafts
+            old.end = old.ended_s = None
+            state.last = old
+            return row
+        sort = at if at is not None else boot.heard_s or 0.0
+        span = Span(phase, rank, event.place, at, self._ordinal(boot, rank), sort, basis, strong=basis is Basis.LOGGED)
+        row.spans[rank] = span
+        if row.hint is not None and row.hint.is_open:
+            row.hint.end, row.hint.ended_s = event.place, at
+        state.last, state.ordinal = span, span.ordinal
+        state.passed.add(phase)
+        self._tell_span(boot, span, "begin", basis)
+        return row
+
+    def _ordinal(self, boot: Boot, rank: str) -> int:
+        if rank:
+            return boot.rank(rank).ordinal + 1
+        return 1 + max((state.ordinal for state in boot.ranks.values()), default=0)
+
+    def _close_rank(self, boot: Boot, rank: str, phase: str, event: Event, at: float | None) -> None:
+        """Close what a rank has open when it begins something else."""
+        for row in boot.rows:
+            span = row.spans.get(rank)
+            if span is not None and span.is_open and span.phase != phase:
+                self._close(boot, span, event, at, Basis.INFERRED)
+        bootstrap = boot.row("bootstrap")
+        if phase != "bootstrap" and bootstrap is not None and (span := bootstrap.spans.get("")) is not None and span.is_open:
+            self._close(boot, span, event, at, Basis.INFERRED)
+
+    def _end(self, boot: Boot, phase: str, event: Event, at: float | None) -> None:
+        """A printed end: of the open span, of one closed by inference, or of one whose begin was not seen."""
+        rank = event.prefix.rank
+        span = self._open_span(boot, rank, phase) or self._inferred_end(boot, rank, phase)
+        if span is None:
+            span = self._unseen(boot, rank, phase, event)
+        if span.phase in POOLS:
+            boot.rank(rank).pools += 1
+        self._revoke(boot)
+        self._close(boot, span, event, at, Basis.LOGGED)
+
+    def _family(self, phase: str) -> tuple[str, ...]:
+        return next((family for family in (LOADS, POOLS) if phase in family), (phase,))
+
+    def _open_span(self, boot: Boot, rank: str, phase: str) -> Span | None:
+        family = self._family(phase)
+        spans = [row.spans[rank] for row in boot.rows if row.phase in family and rank in row.spans]
+        return next((span for span in reversed(spans) if span.is_open), None)
+
+    def _inferred_end(self, boot: Boot, rank: str, phase: str) -> Span | None:
+        family = self._family(phase)
+        spans = [row.spans[rank] for row in boot.rows if row.phase in family and rank in row.spans]
+        last = spans[-1] if spans else None
+        return last if last is not None and last.end_basis is Basis.INFERRED else None
+
+    def _unseen(self, boot: Boot, rank: str, phase: str, event: Event) -> Span:
+        """Make the span of an end whose begin was not printed: its begin is unknown, not zero."""
+        state = boot.rank(rank)
+        if phase in LOADS:
+            state.loads += 1
+            phase = "target_load" if state.loads == 1 else "draft_load"
+        elif phase in POOLS:
+            phase = "kv_cache" if state.pools == 0 or not self._drafts(boot, state.loads) else "draft_kv"
+        row = self._open_row(boot, phase, event, None, Basis.INFERRED, rank=rank)
+        return row.spans[rank]
+
+    def _end_if_open(self, boot: Boot, phase: str, event: Event, at: float | None, basis: Basis) -> None:
+        rank = event.prefix.rank
+        for row in boot.rows:
+            span = row.spans.get(rank)
+            if row.phase == phase and span is not None and span.is_open:
+                self._close(boot, span, event, at, basis)
+
+    def _close(self, boot: Boot, span: Span, event: Event, at: float | None, basis: Basis) -> None:
+        if at is not None and span.began_s is not None and at < span.began_s:
+            boot.odd += 1
+            at = span.began_s
+        span.end, span.ended_s, span.end_basis = event.place, at, basis
+        self._tell_span(boot, span, "end", basis)
+
+    def _close_all(self, boot: Boot, event: Event, at: float | None, phases: tuple[str, ...]) -> None:
+        for row in boot.rows:
+            if row.phase not in phases:
+                continue
+            for span in row.all_spans():
+                if span.is_open:
+                    self._close(boot, span, event, at, Basis.INFERRED)
+
+    # --- phases of the main process -----------------------------------------------------------------
+
+    def _http(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
+        row = boot.row("http_up")
+        if row is None:
+            if rule.role is Role.FACT:
+                return
+            self._close_all(boot, event, at, ("bootstrap", "download", *OF_RANKS))
+            row = self._open_row(boot, "http_up", event, at, Basis.LOGGED, rank="")
+        span = row.spans.get("")
+        if rule.role is Role.END and span is not None and span.is_open:
+            self._close(boot, span, event, at, Basis.LOGGED)
+
+    def _request(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
+        """A batch, an access line, a warm-up text: warm-up before ready, serving after it."""
+        if boot.ready is not None:
+            self._serve(boot)
+            return
+        if rule.phase != "warmup" or boot.is_over or boot.stopping is not None:
+            return
+        http = boot.row("http_up")
+        if (http is None and (rule.generic or not boot.has("kv_cache"))) or boot.has("warmup"):
+            return
+        if http is not None and http.is_open and rule.generic is False and rule.role is Role.PROGRESS:
+            return  # a batch of the engine's own before HTTP is up
+        basis = Basis.LOGGED if rule.role is Role.BEGIN else Basis.INFERRED
+        self._open_row(boot, "warmup", event, at, basis, rank="")
+
+    def _ready(self, boot: Boot, rule: Rule, at: float | None) -> None:
+        if boot.ready is not None or boot.stopping is not None or self._place is None:
+            return
+        self._revoke(boot)
+        if boot.outcome is Outcome.FAILED:
+            return
+        boot.ready, boot.ready_at_s = self._place, at
+        boot.headless = rule.id.endswith(".node")
+        boot.outcome = Outcome.READY
+        for row in boot.rows:
+            for span in row.all_spans():
+                if span.is_open and row.phase != "http_up":
+                    self._close_at(boot, span, at)
+        self._tell("ready", boot, {"phase": "ready", "node": boot.headless})
+        self._tell("outcome", boot, {"outcome": str(boot.outcome)})
+
+    def _close_at(self, boot: Boot, span: Span, at: float | None) -> None:
+        assert self._place is not None  # noqa: S101
+        span.end, span.end_basis = self._place, Basis.INFERRED
+        span.ended_s = at if at is None or span.began_s is None else max(at, span.began_s)
+        self._tell_span(boot, span, "end", Basis.INFERRED)
+
+    def _serve(self, boot: Boot) -> None:
+        if boot.ready is not None and not boot.serving and not boot.is_over:
+            boot.serving = True
+            self._follow(boot)
+
+    def _stop(self, boot: Boot, at: float | None) -> None:
+        if boot.is_over:
+            return
+        boot.stopping, boot.stop_at_s = self._place, at
+        boot.outcome = Outcome.STOPPED
+        self._tell("outcome", boot, {"outcome": str(boot.outcome)})
+
+    # --- bars and activities ------------------------------------------------------------------------
+
+    def _bar(self, boot: Boot, event: Event, bar: Bar, rule: Rule, at: float | None) -> None:
+        if boot.is_over:
+            return
+        if rule.activity is not None:
+            self._activity_bar(boot, event, bar, rule, at)
+            return
+        row = self._row_of_bar(boot, event, bar, rule, at)
+        if row is None:
+            return
+        track = self._track(row, bar)
+        if track is None:
+            track = self._new_track(boot, row, event, bar, rule)
+            changed = True
+        else:
+            changed = False
+        at = self._bar_time(boot, row, track, bar, at)
+        changed |= track.move(bar, at)
+        if bar.desc:
+            track.title = bar.desc.partition("(")[0].strip()
+        self._hear(boot, at, stamped=False)
+        self._at_s = at
+        if changed:
+            self._revoke(boot)
+            self._tell("progress", boot, {
+                "phase": row.phase, "done": bar.done, "total": bar.total, "unit": track.unit, "rank": track.rank or None,
+            })  # fmt: skip
+        self._follow(boot)
+
+    def _row_of_bar(self, boot: Boot, event: Event, bar: Bar, rule: Rule, at: float | None) -> Row | None:
+        """Find the row that a bar counts for; rule 6."""
+        family = LOADS if rule.phase in LOADS else GRAPHS if rule.phase in GRAPHS else (rule.phase or "",)
+        rows = [row for row in boot.rows if row.phase in family]
+        going = [row for row in rows if (track := self._track(row, bar)) is not None and not (track.is_full and not bar.done)]
+        if going:
+            return going[-1]
+        open_rows = [row for row in rows if row.is_open and self._awaits_bar(row)] or [row for row in rows if row.is_open]
+        if open_rows:
+            return self._last_begun(open_rows)
+        if boot.ready is not None or (rule.generic and not bar.desc) or (rule.phase or "") == "":
+            return None
+        return self._hint(boot, rows, event, rule, at)
+
+    def _awaits_bar(self, row: Row) -> bool:
+        bearers = [rank for rank, span in row.spans.items() if span.is_open and draws_bars(rank)]
+        return bool(bearers) and any(not any(track.rank == rank and not track.is_full for track in row.bars) for rank in bearers)
+
+    def _last_begun(self, rows: list[Row]) -> Row:
+        """The row whose bar-drawing rank began last."""
+        def begun(row: Row) -> int:
+            return max((span.begin.offset for rank, span in row.spans.items() if span.is_open and draws_bars(rank)), default=row.begin.offset)  # fmt: skip
+
+        return max(rows, key=begun)
+
+    def _hint(self, boot: Boot, rows: list[Row], event: Event, rule: Rule, at: float | None) -> Row | None:
+        """Open a phase by its bar alone."""
+        phase = rule.phase or ""
+        if phase in LOADS and rows:
+            told = any(span.end_basis is Basis.LOGGED for row in rows for span in row.spans.values() if span.end)
+            if told or not any(boot.has(graph) for graph in GRAPHS):
+                return rows[-1] if not told else None
+            phase = "draft_load"
+        elif phase in GRAPHS and rows:
+            load = boot.row("draft_load")
+            if load is None or load.begin.offset < rows[0].begin.offset:
+                return rows[-1]
+            phase = "draft_graph"
+        existing = boot.row(phase)
+        if existing is not None:
+            return existing
+        bootstrap = boot.row("bootstrap")
+        if bootstrap is not None and (span := bootstrap.spans.get("")) is not None and span.is_open:
+            self._close(boot, span, event, at if at is not None else boot.heard_s, Basis.INFERRED)
+        for row in boot.rows:
+            if row.hint is not None and row.hint.is_open:
+                self._close(boot, row.hint, event, boot.heard_s, Basis.INFERRED)
+        row = Row(phase, 1, self._ordinal(boot, ""), event.place)
+        began = at if at is not None else boot.heard_s
+        row.hint = Span(phase, "", event.place, began, row.ordinal, began or 0.0, Basis.INFERRED, strong=False)
+        boot.rank("").ordinal = row.ordinal
+        boot.rows.append(row)
+        self._tell_span(boot, row.hint, "begin", Basis.INFERRED)
+        return row
+
+    def _track(self, row: Row, bar: Bar) -> BarTrack | None:
+        """The bar of a row that a frame continues: the furthest one that it does not set back."""
+        fitting = [track for track in row.bars if track.goes_on(bar) and not (track.is_full and bar.done == 0)]
+        return max(fitting, key=lambda track: track.done, default=None)
+
+    def _new_track(self, boot: Boot, row: Row, event: Event, bar: Bar, rule: Rule) -> BarTrack:
+        bearers = [rank for rank, span in row.spans.items() if span.is_open and draws_bars(rank)]
+        busy = {track.rank for track in row.bars if not track.is_full}
+        free = [rank for rank in bearers if rank not in busy]
+        rank = min(free, key=lambda name: row.spans[name].begin.offset) if free else (bearers[0] if len(bearers) == 1 else "")
+        info = self._patterns.phases.get(rule.phase or "")
+        unit = info.unit if info is not None and info.unit else bar.unit
+        track = BarTrack(
+            bar.desc.partition("(")[0].strip(), rank, unit, bar.done, bar.total, None, None, None, None, None, event.place
+        )
+        row.bars.append(track)
+        return track
+
+    def _bar_time(self, boot: Boot, row: Row, track: BarTrack, bar: Bar, at: float | None) -> float | None:
+        """Place a frame on the timeline: by the transport, else by its own elapsed field."""
+        elapsed = bar.elapsed_s
+        if at is None and elapsed is not None:
+            floor = max((s for s in (boot.stamp_s, self._begin_of(row, track)) if s is not None), default=None)
+            if floor is not None:
+                base = floor - elapsed
+                track.base_s = base if track.base_s is None else max(track.base_s, base)
+            at = None if track.base_s is None else track.base_s + elapsed
+        if track.began_s is None:
+            track.began_s = at
+        return at
+
+    def _begin_of(self, row: Row, track: BarTrack) -> float | None:
+        span = row.spans.get(track.rank)
+        return row.began_s if span is None else span.began_s
+
+    def _do(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
+        """An activity inside the phase that is running."""
+        key = rule.activity or ""
+        doing = boot.doing.get(key)
+        if rule.role is Role.END:
+            if doing is not None and doing.open:
+                doing.ranks.discard(event.prefix.rank)
+                doing.open = bool(doing.ranks)
+                doing.ended_s = at
+                if not doing.open:
+                    self._tell("activity", boot, {"id": key, "title": doing.title, "edge": "end"})
+            return
+        if doing is None or not doing.open or doing.phase != boot.phase:
+            doing = boot.doing[key] = Doing(key, rule.title or key, boot.phase, at, event.place)
+            self._tell("activity", boot, {"id": key, "title": doing.title, "edge": "begin"})
+        doing.ended_s = at
+        doing.ranks.add(event.prefix.rank)
+
+    def _activity_bar(self, boot: Boot, event: Event, bar: Bar, rule: Rule, at: float | None) -> None:
+        self._do(boot, event, rule, at if at is not None else boot.heard_s)
+        doing = boot.doing[rule.activity or ""]
+        if doing.bar is None or not doing.bar.goes_on(bar):
+            doing.bar = BarTrack(bar.desc, "", bar.unit, bar.done, bar.total, None, None, None, None, None, event.place)
+        doing.bar.move(bar, at)
+
+    # --- facts and warnings -------------------------------------------------------------------------
+
+    def _take_facts(self, boot: Boot, event: Event, rule: Rule) -> None:
+        """Keep a fact once per name: the first value of the first rank, as people count ranks."""
+        draft = rule.phase in {*LOADS, *POOLS} and self._is_draft(boot, event.prefix.rank, rule)
+        for name, value in event.fields.items():
+            if name == "args" or rule.role in {Role.FAILURE, Role.WARNING}:
+                continue
+            key = f"draft_{name}" if draft and not name.startswith("draft_") else name
+            known = boot.facts.get(key)
+            if known is None or rank_key(event.prefix.rank) < rank_key(known[0]):
+                boot.facts[key] = (event.prefix.rank, value)
+                if known is None:
+                    self._tell("fact", boot, {"name": key, "value": value})
+
+    def _is_draft(self, boot: Boot, rank: str, rule: Rule) -> bool:
+        span = self._open_span(boot, rank, rule.phase or "")
+        if span is not None:
+            return span.phase.startswith("draft")
+        state = boot.rank(rank)
+        if rule.phase in LOADS:
+            return state.loads >= 1
+        return state.pools >= 1 and self._drafts(boot, state.loads)
+
+    def _warn(self, boot: Boot, key: str, event: Event) -> None:
+        old = boot.warnings.get(key)
+        if old is not None:
+            boot.warnings[key] = replace(old, count=old.count + 1)
+        elif len(boot.warnings) < _WARNINGS_KEPT:
+            asked, got = event.fields.get("asked"), event.fields.get("got")
+            boot.warnings[key] = Warned(key, event.text[:400], event.place.line, 1, asked, got)
+            self._tell("warning", boot, {"id": key, "message": event.text[:400]})
+
+    # --- failures -----------------------------------------------------------------------------------
+
+    def _failing_of(self, event: Event) -> Failing:
+        tag = event.prefix.server
+        failing = self._failing.get(tag)
+        if failing is None:
+            failing = self._failing[tag] = Failing(self._patterns.packages)
+        return failing
+
+    def _fail(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
+        if boot.outcome is Outcome.STOPPED:
+            return
+        if rule.where is Where.ECHO:
+            self._echo(boot, event, rule, at)
+            return
+        record = self._failing_of(event).begin(event, at)
+        record.told = True
+        self._tell_failure(boot, record, rule)
+
+    def _record_done(self, event: Event, boot: Boot | None, record: FailingRecord) -> None:
+        """A traceback has come to its exception line."""
+        if not record.is_certain:
+            return
+        if boot is None:
+            boot = self._open_boot(event._replace(place=record.place), record.at_s, record.engine)
+        if boot.outcome is Outcome.STOPPED or (boot.ready is not None and record.rule is None):
+            return
+        if exception_class(record.message) == "KeyboardInterrupt":
+            if boot.ready is None:
+                self._stop(boot, record.at_s)
+            return
+        if record.rule is None:
+            self._soft.add(boot.number)
+        self._tell_failure(boot, record, record.rule)
+
+    def _tell_failure(self, boot: Boot, record: FailingRecord, rule: Rule | None) -> None:
+        kind = self._kind(record) or rule
+        fatal = rule is None or rule.fatal
+        phase = self._phase_at(boot, record.rank)
+        failure = Failure(
+            id=kind.id if kind is not None else "uncaught",
+            fatal=fatal,
+            phase=phase,
+            rank=record.rank or None,
+            place=record.place,
+            at_s=record.at_s,
+            message=record.message,
+            cause=kind.cause if kind is not None else "",
+            remedy=self._remedy(kind, phase),
+            lines=first_lines(record),
+            after_ready=boot.ready is not None,
+        )
+        if rule is not None and not rule.fatal and rule.where is Where.LINE:
+            self._hang(boot, failure)
+            return
+        self._keep_failure(boot, failure)
+
+    def _remedy(self, kind: Rule | None, phase: str | None) -> str:
+        if kind is None:
+            return ""
+        return kind.remedies.get(phase or "", kind.remedy)
+
+    def _kind(self, record: FailingRecord) -> Rule | None:
+        known = [kind for kind in map(self._kind_of, record.exceptions) if kind is not None]
+        causes = [kind for kind in known if kind.fatal or kind.where is not Where.ECHO]
+        return (causes or known or [None])[0]
+
+    def _phase_at(self, boot: Boot, rank: str) -> str | None:
+        if boot.ready is not None:
+            return "serving" if boot.serving else "ready"
+        state = boot.ranks.get(rank) if rank else None
+        if state is not None and state.last is not None and state.last.is_open:
+            return state.last.phase
+        return boot.phase
+
+    def _keep_failure(self, boot: Boot, failure: Failure) -> None:
+        same = next((k for k, old in enumerate(boot.failures) if old.place == failure.place), None)
+        if same is not None:
+            boot.failures[same] = replace(failure, phase=boot.failures[same].phase, echoes=boot.failures[same].echoes)
+        elif len(boot.failures) < _FAILURES_KEPT:
+            boot.failures.append(failure)
+        if failure.fatal and boot.outcome is not Outcome.FAILED:
+            boot.outcome = Outcome.FAILED
+            self._say_failure(boot, failure)
+            self._tell("outcome", boot, {"outcome": str(boot.outcome)})
+        elif same is not None or not failure.fatal:
+            self._say_failure(boot, failure)
+
+    def _say_failure(self, boot: Boot, failure: Failure) -> None:
+        self._tell("failure", boot, {
+            "id": failure.id, "fatal": failure.fatal, "rank": failure.rank, "phase": failure.phase,
+            "message": failure.message, "begin_line": failure.place.line,
+        })  # fmt: skip
+
+    def _hang(self, boot: Boot, failure: Failure) -> None:
+        """A watchdog's text: stuck, and failed once the process goes."""
+        if boot.stuck is None:
+            boot.stuck = failure
+            self._say_failure(boot, failure)
+
+    def _echo(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
+        cause = first_cause(boot)
+        if cause is None and boot.stuck is not None and rule.fatal:
+            cause = replace(boot.stuck, fatal=True)
+            self._keep_failure(boot, cause)
+        if cause is None:
+            if rule.fatal:
+                record = self._failing_of(event).begin(event, at)
+                self._tell_failure(boot, record, rule)
+            return
+        k = next((k for k, old in enumerate(boot.failures) if old.place == cause.place), None)
+        if k is not None and len(boot.failures[k].echoes) < 8 and event.text[:160] not in boot.failures[k].echoes:
+            boot.failures[k] = replace(boot.failures[k], echoes=(*boot.failures[k].echoes, event.text[:160]))
+
+    def _revoke(self, boot: Boot) -> None:
+        """The start goes on: the uncaught traceback was another process's."""
+        if boot.number not in self._soft or boot.outcome is not Outcome.FAILED:
+            return
+        self._soft.discard(boot.number)
+        boot.outcome = Outcome.READY if boot.ready is not None else Outcome.STARTING
+        for failure in boot.failures:
+            key = f"survived.{failure.id}"
+            boot.warnings[key] = Warned(key, failure.message, failure.place.line)
+        boot.failures.clear()
+        self._tell("outcome", boot, {"outcome": str(boot.outcome)})
+
+    # --- time and telling ---------------------------------------------------------------------------
+
+    def _heard(self, boot: Boot | None) -> float | None:
+        return None if boot is None else boot.heard_s
+
+    def _hear(self, boot: Boot, at: float | None, *, stamped: bool) -> None:
+        """Note the time of an output; the longest silence goes to the phase that it interrupted."""
+        if stamped and at is not None:
+            boot.stamp_s = at
+        if at is None:
+            return
+        if boot.heard_s is not None and at > boot.heard_s and boot.phase is not None:
+            row = boot.row(boot.phase)
+            gap = at - boot.heard_s
+            if row is not None and (row.silence_s is None or gap > row.silence_s):
+                row.silence_s = gap
+        if boot.heard_s is None or at > boot.heard_s:
+            boot.heard_s = at
+
+    def _follow(self, boot: Boot) -> None:
+        """Tell when the current phase changed: the earliest-begun open span, else the last one ended."""
+        phase = current_phase(boot)
+        if phase != boot.phase:
+            boot.phase = phase
+            self._tell("phase", boot, {"phase": phase})
+
+    def _tell_span(self, boot: Boot, span: Span, edge: str, basis: Basis) -> None:
+        self._tell("span", boot, {"phase": span.phase, "rank": span.rank or None, "edge": edge, "basis": str(basis)})
+
+    def _tell(self, kind: str, boot: Boot, data: dict[str, Value]) -> None:
+        assert self._place is not None  # noqa: S101
+        self._records.append(Record(kind, boot.number, self._place, self._at_s, data))
+
+    def records(self) -> Iterator[Record]:
+        """The records of the last event."""
+        yield from self._records
+
+
+def ordered_rows(boot: Boot) -> list[Row]:
+    """Rows in the order in which they began: by time, then by each rank's own order, then by position."""
+    return sorted(boot.rows, key=lambda row: (row.sort_s, row.ordinal, row.begin.offset))
+
+
+def current_phase(boot: Boot) -> str | None:
+    """The phase of the earliest-begun open span; where none is open, of the span that ended last."""
+    if boot.ready is not None:
+        return "serving" if boot.serving else "ready"
+    spans = [span for row in boot.rows for span in row.all_spans()]
+    running = [span for span in spans if span.is_open]
+    if running:
+        return min(running, key=lambda span: (span.sort_s, span.begin.offset)).phase
+    ended = [(span.end.offset, span.phase) for span in spans if span.end is not None]
+    return max(ended)[1] if ended else boot.phase
+
+
+def first_cause(boot: Boot) -> Failure | None:
+    """The earliest fatal failure in time, then in position."""
+    fatal = [failure for failure in boot.failures if failure.fatal]
+    return min(fatal, key=lambda f: (f.at_s if f.at_s is not None else float("inf"), f.place.offset), default=None)
+
+
+def summarize_boot(boot: Boot, end_offset: int | None = None) -> BootSummary:
+    """What is kept of a boot."""
+    cause = first_cause(boot)
+    startup = None
+    if boot.ready_at_s is not None and boot.started_at_s is not None:
+        startup = boot.ready_at_s - boot.started_at_s
+    return BootSummary(
+        boot.number, boot.begin.line, boot.begin.offset, boot.outcome, boot.started_at_s, boot.ready_at_s, startup,
+        boot.server, None if cause is None else cause.id, end_offset,
+    )  # fmt: skip

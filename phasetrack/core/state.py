@@ -1,0 +1,261 @@
+"""What the machine knows while it reads: boots, rows, spans, bars. Mutable, and private to the core.
+
+Only ``machine`` and ``failing`` change these; ``summary`` turns them into a ``Snapshot``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from phasetrack.core.clock import Clock
+from phasetrack.core.model import Basis, Outcome, Place
+
+if TYPE_CHECKING:
+    from phasetrack.core.model import Bar, BootSummary, Failure, Rule, Value, Warned
+
+START = Place(1, 1, 0)
+
+# A bar's curve is kept as at most this many points; beyond, every second one goes.
+CURVE_LIMIT = 64
+
+
+@dataclass(slots=True)
+class Span:
+    """One phase on one rank, once."""
+
+    phase: str
+    rank: str
+    begin: Place
+    began_s: float | None
+    ordinal: int  # order within its rank
+    sort_s: float  # when it began, or the newest time known then
+    basis: Basis = Basis.LOGGED
+    end: Place | None = None
+    ended_s: float | None = None
+    end_basis: Basis = Basis.LOGGED
+    strong: bool = True  # its begin was printed
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has begun and not ended."""
+        return self.end is None
+
+
+@dataclass(slots=True)
+class BarTrack:
+    """One bar from its first frame to its last."""
+
+    title: str
+    rank: str
+    unit: str
+    done: float
+    total: float | None
+    began_s: float | None
+    base_s: float | None  # elapsed 0 on the log's clock
+    last_s: float | None
+    elapsed_s: float | None
+    rate_per_s: float | None
+    place: Place
+    curve: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it stands at 100 %."""
+        return self.total is not None and self.done >= self.total
+
+    @property
+    def fraction(self) -> float:
+        """0 to 1; 0 where the total is unknown."""
+        return min(self.done / self.total, 1.0) if self.total else 0.0
+
+    def goes_on(self, bar: Bar) -> bool:
+        """Whether a frame can be the next of this bar: it never goes back."""
+        if bar.total != self.total or bar.done < self.done:
+            return False
+        if self.elapsed_s is None or bar.elapsed_s is None:
+            return True
+        return bar.elapsed_s >= self.elapsed_s - 1
+
+    def move(self, bar: Bar, at_s: float | None) -> bool:
+        """Take the next frame; answer whether ``done`` changed."""
+        changed = bar.done != self.done
+        self.done, self.elapsed_s, self.last_s = bar.done, bar.elapsed_s, at_s
+        self.rate_per_s = bar.rate_per_s if bar.rate_per_s is not None else self.rate_per_s
+        if changed and bar.elapsed_s is not None:
+            self.curve.append((bar.elapsed_s, bar.done))
+            if len(self.curve) > CURVE_LIMIT:
+                del self.curve[1:-1:2]
+        return changed
+
+
+@dataclass(slots=True)
+class Row:
+    """One phase over its ranks, once."""
+
+    phase: str
+    occurrence: int
+    ordinal: int
+    begin: Place
+    spans: dict[str, Span] = field(default_factory=dict)
+    bars: list[BarTrack] = field(default_factory=list)
+    hint: Span | None = None  # told by a bar alone, before any rank said so
+    silence_s: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any of its spans is open."""
+        if self.spans:
+            return any(span.is_open for span in self.spans.values())
+        return self.hint is not None and self.hint.is_open
+
+    @property
+    def began_s(self) -> float | None:
+        """The first begin over its ranks."""
+        starts = [span.began_s for span in self.all_spans() if span.began_s is not None]
+        return min(starts, default=None)
+
+    @property
+    def sort_s(self) -> float:
+        """When it began, for the order of rows."""
+        return min((span.sort_s for span in self.all_spans()), default=0.0)
+
+    def all_spans(self) -> list[Span]:
+        """Its spans, the hint too where nothing better is known."""
+        if self.hint is not None and (not self.spans or self.hint.began_s is not None):
+            return [self.hint, *self.spans.values()]
+        return list(self.spans.values())
+
+
+@dataclass(slots=True)
+class Doing:
+    """An activity while it lasts."""
+
+    id: str
+    title: str
+    phase: str | None
+    began_s: float | None
+    place: Place
+    ended_s: float | None = None
+    open: bool = True
+    bar: BarTrack | None = None
+    ranks: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class RankState:
+    """Where one rank stands."""
+
+    last: Span | None = None  # the span begun last
+    passed: set[str] = field(default_factory=set)  # phases it has begun
+    loads: int = 0
+    pools: int = 0
+    ordinal: int = 0
+
+
+@dataclass(slots=True)
+class Boot:
+    """One start of one server."""
+
+    number: int
+    server: str
+    begin: Place
+    engine: str
+    started_at_s: float | None = None
+    outcome: Outcome = Outcome.STARTING
+    args: dict[str, Value] = field(default_factory=dict)
+    plan: tuple[str, ...] = ()
+    rows: list[Row] = field(default_factory=list)
+    ranks: dict[str, RankState] = field(default_factory=dict)
+    phase: str | None = None  # the current one
+    heard_s: float | None = None  # newest time of this boot
+    stamp_s: float | None = None  # of the record before, for bars
+    ready: Place | None = None
+    ready_at_s: float | None = None
+    headless: bool = False  # a worker node's ready
+    serving: bool = False
+    stopping: Place | None = None
+    stop_at_s: float | None = None
+    stuck: Failure | None = None  # the log's own text says that it hangs
+    failures: list[Failure] = field(default_factory=list)
+    warnings: dict[str, Warned] = field(default_factory=dict)
+    facts: dict[str, tuple[str, Value]] = field(default_factory=dict)  # name -> (rank, value)
+    doing: dict[str, Doing] = field(default_factory=dict)
+    since: str | None = None  # wordings: no older than
+    until: str | None = None
+    landmarks: int = 0
+    stamped: int = 0
+    odd: int = 0
+    nodes: set[int] = field(default_factory=set)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it failed or was stopped."""
+        return self.outcome in {Outcome.FAILED, Outcome.STOPPED}
+
+    def rank(self, name: str) -> RankState:
+        """Its state of a rank, made where new."""
+        state = self.ranks.get(name)
+        if state is None:
+            state = self.ranks[name] = RankState()
+        return state
+
+    def row(self, phase: str) -> Row | None:
+        """The newest row of a phase."""
+        return next((row for row in reversed(self.rows) if row.phase == phase), None)
+
+    def has(self, phase: str) -> bool:
+        """Whether a phase has begun."""
+        return any(row.phase == phase for row in self.rows)
+
+    def fact(self, name: str) -> Value:
+        """A fact's value, None where unknown."""
+        found = self.facts.get(name)
+        return None if found is None else found[1]
+
+
+@dataclass(slots=True)
+class State:
+    """All boots of one source."""
+
+    clock: Clock = field(default_factory=Clock)
+    past: list[BootSummary] = field(default_factory=list)
+    live: dict[str, Boot] = field(default_factory=dict)  # server tag -> its newest boot
+    shown: Boot | None = None
+    count: int = 0
+    lines: int = 0
+    unmatched_lines: int = 0
+    preamble: tuple[Place, float] | None = None  # first stamped line that may belong to the next boot
+    version: str | None = None  # from a banner before any boot
+
+
+_AXIS = re.compile(r"([A-Z_]+)(\d+)")
+
+
+def axes(rank: str) -> dict[str, int]:
+    """Read a rank tag: ``DP1 TP3 EP3`` is {"DP": 1, "TP": 3, "EP": 3}."""
+    return {name: int(k) for name, k in _AXIS.findall(rank)}
+
+
+def rank_key(rank: str) -> tuple[tuple[int, ...], str]:
+    """Sort ranks as people count them."""
+    return tuple(int(k) for _, k in _AXIS.findall(rank)), rank
+
+
+def draws_bars(rank: str) -> bool:
+    """Only the first rank of a tensor-parallel group draws bars (sglang.md §2)."""
+    return axes(rank).get("TP", 0) == 0
+
+
+def rule_versions(boot: Boot, rule: Rule) -> None:
+    """Narrow the range of versions by one wording that was seen."""
+    if rule.since is not None and (boot.since is None or version_key(rule.since) > version_key(boot.since)):
+        boot.since = rule.since
+    if rule.until is not None and (boot.until is None or version_key(rule.until) < version_key(boot.until)):
+        boot.until = rule.until
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Order versions: 0.4.6 < 0.4.6.post5 < 0.4.7."""
+    return tuple(int(part) for part in re.findall(r"\d+", version))

@@ -1,0 +1,312 @@
+"""``State`` to ``Snapshot``: pure, and the only way out of the core.
+
+Nothing is decided here that a line could change; only sums, orders and words.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from phasetrack.core.machine import GRAPHS, LOADS, first_cause, ordered_rows, summarize_boot
+from phasetrack.core.model import (
+    Activity,
+    BarRow,
+    Basis,
+    Engine,
+    Failure,
+    Outcome,
+    PhaseRow,
+    Progress,
+    RankSpan,
+    Snapshot,
+    Status,
+    TimingCheck,
+    Verdict,
+    VerdictState,
+)
+from phasetrack.core.state import draws_bars, rank_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from phasetrack.core.model import BootSummary, PatternSet, Source, Value
+    from phasetrack.core.state import BarTrack, Boot, Doing, Row, Span, State
+
+NO_VERDICT = Verdict(VerdictState.WAITING, "")
+
+# Facts of server_args that a reader wants to see; the rest is in ``server_args``.
+_SHOWN_ARGS = (
+    "model_path", "served_model_name", "tp_size", "pp_size", "dp_size", "ep_size", "nnodes", "node_rank", "dtype",
+    "quantization", "kv_cache_dtype", "context_length", "mem_fraction_static", "max_running_requests",
+    "chunked_prefill_size", "attention_backend", "load_format", "disable_cuda_graph", "cuda_graph_max_bs",
+    "enable_torch_compile", "speculative_algorithm", "speculative_draft_model_path", "speculative_num_steps",
+    "disaggregation_mode", "enable_dp_attention", "skip_server_warmup", "tokenizer_worker_num", "host", "port", "device",
+)  # fmt: skip
+
+
+def summarize(
+    state: State, patterns: PatternSet, source: Source, *, boot: Boot | None, silent_s: float | None, ended: bool
+) -> Snapshot:
+    """Put together all that is known, without the verdict and the estimate."""
+    if boot is None:
+        return Snapshot(state.clock.newest_s, Outcome.NONE, NO_VERDICT, sources=(source,), silent_s=silent_s, ended=ended)
+    now = newest(state, boot)
+    running_now = None if now is None else now + (silent_s or 0.0)
+    rows = tuple(_rows(boot, patterns, running_now))
+    current = next((row for row in rows if row.phase == boot.phase and row.status is Status.RUNNING), None)
+    last = summarize_boot(boot)
+    starting = boot.outcome is Outcome.STARTING
+    return Snapshot(
+        now_s=running_now if starting else now,
+        outcome=boot.outcome,
+        verdict=NO_VERDICT,
+        zone=state.clock.zone,
+        engine=_engine(boot, patterns),
+        sources=(source,),
+        boots=_boots(state),
+        boot=boot.number,
+        phase=boot.phase,
+        activity=_current_activity(boot) if starting else None,
+        progress=None if current is None else current.progress,
+        silent_s=silent_s,
+        phases=rows,
+        between_phases_s=_between(boot, rows, running_now),
+        started_at_s=boot.started_at_s,
+        ready_at_s=boot.ready_at_s,
+        ready_line=None if boot.ready is None else boot.ready.line,
+        ready_offset=None if boot.ready is None else boot.ready.offset,
+        startup_s=last.startup_s,
+        failure=_failure(boot),
+        warnings=tuple(boot.warnings.values()),
+        facts=_facts(boot),
+        activities=tuple(_activity(doing) for doing in boot.doing.values()),
+        timings=_timings(boot, rows),
+        drift=_drift(boot),
+        ended=ended,
+    )
+
+
+def newest(state: State, boot: Boot) -> float | None:
+    """The newest time known of a boot."""
+    del state
+    return boot.heard_s
+
+
+def _boots(state: State) -> tuple[BootSummary, ...]:
+    live = [summarize_boot(boot) for boot in state.live.values()]
+    return tuple(sorted([*state.past, *live], key=lambda boot: boot.boot))
+
+
+def _engine(boot: Boot, patterns: PatternSet) -> Engine:
+    version = boot.fact("version")
+    return Engine(
+        boot.engine,
+        patterns.titles.get(boot.engine, boot.engine),
+        None if version is None else str(version),
+        boot.since,
+        boot.until,
+        patterns.packs.get(boot.engine, ""),
+    )
+
+
+# --- rows -------------------------------------------------------------------------------------------
+
+
+def _rows(boot: Boot, patterns: PatternSet, now: float | None) -> list[PhaseRow]:
+    ordered = ordered_rows(boot)
+    rows = [_row(boot, row, patterns, now, ordered) for row in ordered]
+    seen = {row.phase for row in ordered}
+    over = boot.ready is not None or boot.is_over
+    for phase in boot.plan:
+        if phase not in seen and phase != "ready":
+            status = Status.SKIPPED if over else Status.PENDING
+            rows.append(PhaseRow(phase, _title(patterns, phase), 1, status))
+    if boot.ready is not None:
+        at, line, offset = boot.ready_at_s, boot.ready.line, boot.ready.offset
+        rows.append(PhaseRow("ready", _title(patterns, "ready"), 1, Status.DONE, at, at, 0.0, line, line, offset, offset))
+    elif not over:
+        rows.append(PhaseRow("ready", _title(patterns, "ready"), 1, Status.PENDING))
+    return rows
+
+
+def _title(patterns: PatternSet, phase: str) -> str:
+    info = patterns.phases.get(phase)
+    return phase if info is None else info.title
+
+
+def _row(boot: Boot, row: Row, patterns: PatternSet, now: float | None, ordered: list[Row]) -> PhaseRow:
+    spans = row.all_spans()
+    done = [span for span in row.spans.values() if not span.is_open]
+    is_open = row.is_open
+    began = row.began_s
+    ended = None if is_open else _ended(row, spans, ordered)
+    first = min(spans, key=lambda span: span.begin.offset)
+    last = None if is_open else max((s.end for s in spans if s.end is not None), key=lambda place: place.offset)
+    progress, bars = _progress(row), tuple(map(_bar_row, row.bars))
+    full = progress is not None and progress.total is not None and progress.done >= progress.total
+    basis = Basis.LOGGED
+    if any(span.basis is Basis.INFERRED for span in spans) or any(s.end_basis is Basis.INFERRED for s in spans if s.end):
+        basis = Basis.INFERRED
+    return PhaseRow(
+        phase=row.phase,
+        title=_title(patterns, row.phase),
+        occurrence=row.occurrence,
+        status=_status(boot, is_open=is_open),
+        began_s=began,
+        ended_s=ended,
+        elapsed_s=_elapsed(row, began, ended if not is_open else now),
+        begin_line=first.begin.line,
+        end_line=None if last is None else last.line,
+        begin_offset=first.begin.offset,
+        end_offset=None if last is None else last.offset,
+        basis=basis,
+        progress=progress,
+        ranks_done=len(done),
+        ranks_seen=len(row.spans),
+        slowest_rank=_slowest(row),
+        skew_s=_skew(done) if not is_open else None,
+        longest_silence_s=row.silence_s,
+        note="finishing (repack, slowest rank)" if is_open and full and row.phase in LOADS else "",
+        bars=bars,
+        ranks=tuple(_rank_span(boot, span) for span in sorted(row.spans.values(), key=lambda s: rank_key(s.rank))),
+    )
+
+
+def _status(boot: Boot, *, is_open: bool) -> Status:
+    if not is_open:
+        return Status.DONE
+    return Status.FAILED if boot.is_over else Status.RUNNING
+
+
+def _ended(row: Row, spans: list[Span], ordered: list[Row]) -> float | None:
+    """The last end over its ranks; the start's own row ends where the first rank begins."""
+    if row.phase == "bootstrap":
+        starts = [other.began_s for other in ordered if other is not row and other.began_s is not None]
+        if starts:
+            return max(min(starts), row.began_s or min(starts))
+    return max((span.ended_s for span in spans if span.ended_s is not None), default=None)
+
+
+def _elapsed(row: Row, began: float | None, until: float | None) -> float | None:
+    if began is not None and until is not None:
+        return max(until - began, 0.0)
+    known = [track.elapsed_s for track in row.bars if track.elapsed_s is not None]
+    return sum(known) if known and began is None else None
+
+
+def _slowest(row: Row) -> str | None:
+    if len(row.spans) < 2:
+        return None
+    waiting = sorted((span.rank for span in row.spans.values() if span.is_open), key=rank_key)
+    if waiting:
+        return waiting[0] if len(waiting) < len(row.spans) else None
+    ended = [span for span in row.spans.values() if span.ended_s is not None]
+    return max(ended, key=lambda s: (s.ended_s or 0.0, rank_key(s.rank))).rank if ended else None
+
+
+def _skew(done: list[Span]) -> float | None:
+    ends = [span.ended_s for span in done if span.ended_s is not None]
+    return max(ends) - min(ends) if len(ends) > 1 else None
+
+
+def _rank_span(boot: Boot, span: Span) -> RankSpan:
+    status = _status(boot, is_open=span.is_open)
+    line = None if span.end is None else span.end.line
+    return RankSpan(span.rank, status, span.began_s, span.ended_s, span.begin.line, line, span.basis)
+
+
+def _progress(row: Row) -> Progress | None:
+    """The bar that holds the phase back: of each rank's newest bar, the least full."""
+    newest: dict[str, BarTrack] = {}
+    for track in row.bars:
+        newest[track.rank] = track
+    if not newest:
+        return None
+    moving = [track for track in newest.values() if not track.is_full] or [row.bars[-1]]
+    track = min(moving, key=lambda track: track.fraction)
+    return Progress(track.done, track.total, track.unit, track.rate_per_s)
+
+
+def _bar_row(track: BarTrack) -> BarRow:
+    return BarRow(
+        track.title, track.done, track.total, track.unit, track.began_s, track.last_s, track.elapsed_s,
+        track.rate_per_s, track.rank, tuple(track.curve),
+    )  # fmt: skip
+
+
+def _between(boot: Boot, rows: tuple[PhaseRow, ...], now: float | None) -> float | None:
+    """Time of the start that no phase claims: the whole less the union of the rows."""
+    start = boot.started_at_s
+    end = boot.ready_at_s if boot.ready_at_s is not None else now
+    if start is None or end is None:
+        return None
+    spans = sorted(
+        (max(row.began_s, start), min(row.ended_s if row.ended_s is not None else end, end))
+        for row in rows
+        if row.began_s is not None and row.status is not Status.PENDING
+    )
+    covered, reach = 0.0, start
+    for begin, stop in spans:
+        if stop > reach:
+            covered += stop - max(begin, reach)
+            reach = stop
+    return max(end - start - covered, 0.0)
+
+
+# --- the rest ---------------------------------------------------------------------------------------
+
+
+def _activity(doing: Doing) -> Activity:
+    bar = doing.bar
+    progress = None if bar is None else Progress(bar.done, bar.total, bar.unit, bar.rate_per_s)
+    return Activity(doing.id, doing.title, doing.phase, doing.began_s, doing.ended_s, doing.place.line, progress)
+
+
+def _current_activity(boot: Boot) -> Activity | None:
+    running = [doing for doing in boot.doing.values() if doing.open and doing.phase == boot.phase]
+    return _activity(max(running, key=lambda doing: doing.place.offset)) if running else None
+
+
+def _failure(boot: Boot) -> Failure | None:
+    from dataclasses import replace
+
+    cause = first_cause(boot)
+    if cause is None:
+        return boot.stuck
+    same = {f.rank for f in boot.failures if f.fatal and f.rank and f.id == cause.id}
+    return replace(cause, ranks=tuple(sorted(same, key=rank_key)))
+
+
+def _facts(boot: Boot) -> Mapping[str, Value]:
+    facts: dict[str, Value] = {name: boot.args[name] for name in _SHOWN_ARGS if boot.args.get(name) is not None}
+    facts |= {name: value for name, (_, value) in boot.facts.items()}
+    if boot.args:
+        facts["server_args"] = dict(boot.args)
+    return facts
+
+
+def _timings(boot: Boot, rows: tuple[PhaseRow, ...]) -> tuple[TimingCheck, ...]:
+    """The engine's own figures (0.5.18+) beside those derived from the log."""
+    by_phase = {row.phase: row.elapsed_s for row in rows}
+    pairs = (("engine_load_weight_s", "target_load"), ("engine_kv_cache_allocation_s", "kv_cache"))
+    checks = []
+    for fact, phase in pairs:
+        value = boot.fact(fact)
+        if isinstance(value, float | int):
+            checks.append(TimingCheck(phase, float(value), by_phase.get(phase)))
+    return tuple(checks)
+
+
+def _drift(boot: Boot) -> str | None:
+    """Say when an engine's known landmarks are missing: the log is newer than the pack."""
+    phases = {row.phase for row in boot.rows}
+    expected = [phase for phase in boot.plan if phase in {*LOADS, "kv_cache", *GRAPHS}]
+    missing = [phase for phase in expected if phase not in phases]
+    if boot.ready is None or boot.headless or boot.stamped < 20 or len(missing) * 2 <= len(expected):
+        return None
+    return f"looks newer than the pack: no line of {', '.join(missing)} was recognised"
+
+
+def bar_rank(row: Row) -> str:
+    """The rank whose bar speaks for a row."""
+    return next((rank for rank in sorted(row.spans, key=rank_key) if draws_bars(rank)), "")

@@ -1,0 +1,154 @@
+"""The façade: feed inputs, take records, ask for a snapshot.
+
+The same code follows a live file, a wrapped command, a replay and a test; only the supplier of inputs
+differs. It opens nothing and reads no clock.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from phasetrack.core.classify import Classifier
+from phasetrack.core.machine import Machine
+from phasetrack.core.model import Bulk, Chunk, Closed, EvidenceSample, Outcome, Place, ProbeResult, Segment, Source, Tick
+from phasetrack.core.model import End as SegmentEnd
+from phasetrack.core.segments import Segmenter
+from phasetrack.core.summary import summarize
+from phasetrack.core.verdict import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from phasetrack.core.model import Input, PatternSet, Record, Snapshot
+
+
+class Tracker:
+    """One log's fold. Calling ``snapshot`` changes nothing."""
+
+    def __init__(
+        self,
+        patterns: PatternSet,
+        path: str = "-",
+        *,
+        line: int | None = 1,
+        offset: int = 0,
+        until_s: float | None = None,
+    ) -> None:
+        """Begin at a place of a stream.
+
+        Args:
+            patterns: all packs, merged.
+            path: the log's name, for messages and ``sources``.
+            line: the first line's number; None where the lines before were not counted.
+            offset: bytes before the first one fed.
+            until_s: stop at the first line later than this (log clock): the answer as known then.
+        """
+        self._patterns = patterns
+        self._path = path
+        self._first_offset = offset
+        self._segmenter = Segmenter(line=line, offset=offset)
+        self._classifier = Classifier(patterns)
+        self._machine = Machine(patterns, self._classifier.kind_of)
+        self._bulk = _bulk_run(patterns)
+        self._until_s = until_s
+        self._output_s: float | None = None  # our clock: when the log last grew
+        self._ended = False
+        self._stopped = False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether ``until_s`` has been reached: nothing more is taken."""
+        return self._stopped
+
+    def feed(self, item: Input) -> list[Record]:
+        """Take one input; answer what it gave rise to. Never raises on any bytes."""
+        if isinstance(item, Chunk):
+            if item.arrived_s is not None and item.data:
+                self._output_s = item.arrived_s
+            return list(self._take(self._segmenter.feed(item.data)))
+        if isinstance(item, Tick):
+            self._output_s = item.output_s if item.output_s is not None else self._output_s
+            return []
+        if isinstance(item, Closed):
+            self._ended = True
+            return list(self._take(self._segmenter.close()))
+        assert isinstance(item, EvidenceSample | ProbeResult)  # noqa: S101
+        return []
+
+    def _take(self, segments: Iterator[Segment | Bulk]) -> Iterator[Record]:
+        for segment in segments:
+            if self._stopped:
+                continue
+            if isinstance(segment, Bulk):
+                yield from self._step_over(segment)
+                continue
+            for event in self._classifier.classify(segment):
+                yield from self._machine.advance(event)
+            self._settle()
+
+    def _settle(self) -> None:
+        state = self._machine.state
+        newest = state.clock.newest_s
+        if self._until_s is not None and newest is not None and newest > self._until_s:
+            self._stopped = True
+        boot = state.shown
+        serving = boot is not None and boot.serving and all(b.serving for b in state.live.values())
+        self._segmenter.swallow = self._bulk if serving else None
+
+    def _step_over(self, run: Bulk) -> Iterator[Record]:
+        for event in self._classifier.classify(Segment(run.last, run.place, SegmentEnd.LF)):
+            yield from self._machine.bulk(run, event)
+
+    def snapshot(self, now_s: float | None = None, *, boot: int | None = None) -> Snapshot:
+        """Tell all that is known.
+
+        Args:
+            now_s: our clock; None for a saved log, whose now is its last time.
+            boot: which boot; the latest where None. Only those still in memory have rows.
+
+        Returns:
+            The snapshot, with the open tail's bar in it.
+        """
+        state = self._machine.state
+        silent = None
+        if now_s is not None and self._output_s is not None:
+            silent = max(now_s - self._output_s, 0.0)
+        shown = state.shown
+        if boot is not None:
+            shown = next((b for b in state.live.values() if b.number == boot), None)
+        known = summarize(state, self._patterns, self._source(), boot=shown, silent_s=silent, ended=self._ended)
+        stuck = None if shown is None else shown.stuck
+        verdict = judge(known, self._patterns.phases, stuck=stuck, headless=shown is not None and shown.headless)
+        return replace(known, verdict=verdict, next_check_s=_next_check(known))
+
+    def _source(self) -> Source:
+        segmenter = self._segmenter
+        lines = None if segmenter.line is None else segmenter.line - 1
+        return Source(
+            self._path, segmenter.offset + segmenter.pending, lines, segmenter.frames,
+            self._machine.state.unmatched_lines, self._first_offset,
+        )  # fmt: skip
+
+
+def _next_check(known: Snapshot) -> float | None:
+    """How long to wait before asking again."""
+    if known.outcome is not Outcome.STARTING:
+        return 10.0 if known.outcome is Outcome.NONE and not known.ended else None
+    if known.progress is not None and known.progress.total and known.progress.rate_per_s:
+        left = (known.progress.total - known.progress.done) / known.progress.rate_per_s
+        return min(max(left, 5.0), 180.0)
+    return 15.0
+
+
+def _bulk_run(patterns: PatternSet) -> re.Pattern[bytes] | None:
+    """One expression for a run of whole serving lines behind an engine's stamp."""
+    if not patterns.bulk:
+        return None
+    messages = "|".join(f"(?:{pattern})" for pattern in patterns.bulk)
+    stamp = r"\[\d\d\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?(?: [A-Z_]+\d+)*+\] (?:INFO: +)?"
+    return re.compile(f"(?:{stamp}(?:{messages})\r?\n)++".encode())
+
+
+PLACE_ZERO = Place(1, 1, 0)

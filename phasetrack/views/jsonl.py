@@ -1,0 +1,207 @@
+"""Snapshot and records as JSON: the public contract of ``DESIGN.md`` §8, and nothing else.
+
+Field names carry units; absent knowledge is null. Redaction happened in the core.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from phasetrack.core.model import SCHEMA
+from phasetrack.views.words import iso
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from phasetrack.core.model import (
+        Activity,
+        BarRow,
+        BootSummary,
+        Failure,
+        PhaseRow,
+        Progress,
+        Record,
+        Snapshot,
+        Verdict,
+        Warned,
+        Zone,
+    )
+
+Json = dict[str, Any]
+
+
+def dumps(value: Json, *, indent: int | None = None) -> str:
+    """Print JSON that any reader takes: no NaN, no lone surrogates."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=None if indent else (",", ":"))
+    return text.encode("utf-8", "replace").decode()
+
+
+def snapshot_json(known: Snapshot) -> Json:
+    """The snapshot as ``status --json`` and ``report --format json`` print it."""
+    zone = known.zone
+    return {
+        "schema": SCHEMA,
+        "now": iso(known.now_s, zone),
+        "engine": None if known.engine is None else asdict(known.engine),
+        "sources": [asdict(source) for source in known.sources],
+        "boots": [boot_json(boot, zone) for boot in known.boots],
+        "boot": known.boot,
+        "outcome": str(known.outcome),
+        "verdict": verdict_json(known.verdict),
+        "phase": known.phase,
+        "activity": _activity(known.activity),
+        "progress": progress_json(known.progress),
+        "silent_s": _rounded(known.silent_s),
+        "phases": [row_json(row, zone) for row in known.phases],
+        "between_phases_s": _rounded(known.between_phases_s),
+        "started_at": iso(known.started_at_s, zone),
+        "ready_at": iso(known.ready_at_s, zone),
+        "ready_line": known.ready_line,
+        "ready_offset": known.ready_offset,
+        "startup_s": _rounded(known.startup_s),
+        "eta": None if known.eta is None else asdict(known.eta),
+        "next_check_s": _rounded(known.next_check_s),
+        "failure": failure_json(known.failure, zone),
+        "warnings": [_warning(warning) for warning in known.warnings],
+        "facts": _plain(known.facts),
+        "activities": [_activity(activity, zone) for activity in known.activities],
+        "readiness": [asdict(rung) for rung in known.rungs],
+        "timings": [asdict(check) for check in known.timings],
+        "drift": known.drift,
+        "ended": known.ended,
+    }
+
+
+def record_json(record: Record, zone: Zone) -> Json:
+    """One entry of the event stream."""
+    return {
+        "type": record.type,
+        "boot": record.boot,
+        "line": record.place.line,
+        "frame": record.place.frame,
+        "at": iso(record.at_s, zone),
+        **_plain(record.data),
+    }
+
+
+def row_json(row: PhaseRow, zone: Zone) -> Json:
+    """One phase."""
+    return {
+        "phase": row.phase,
+        "title": row.title,
+        "occurrence": row.occurrence,
+        "status": str(row.status),
+        "began": iso(row.began_s, zone),
+        "ended": iso(row.ended_s, zone),
+        "elapsed_s": _rounded(row.elapsed_s),
+        "begin_line": row.begin_line,
+        "end_line": row.end_line,
+        "begin_offset": row.begin_offset,
+        "end_offset": row.end_offset,
+        "basis": str(row.basis),
+        "progress": progress_json(row.progress),
+        "ranks_done": row.ranks_done,
+        "ranks_seen": row.ranks_seen,
+        "slowest_rank": row.slowest_rank,
+        "skew_s": _rounded(row.skew_s),
+        "longest_silence_s": _rounded(row.longest_silence_s),
+        "expected_s": None
+        if row.expected is None
+        else {"low": row.expected.low_s, "mid": row.expected.mid_s, "high": row.expected.high_s},
+        "note": row.note or None,
+        "bars": [_bar(bar, zone) for bar in row.bars],
+    }
+
+
+def boot_json(boot: BootSummary, zone: Zone) -> Json:
+    """One boot of the file in short."""
+    return {
+        "boot": boot.boot,
+        "line": boot.line,
+        "offset": boot.offset,
+        "outcome": str(boot.outcome),
+        "started_at": iso(boot.started_at_s, zone),
+        "ready_at": iso(boot.ready_at_s, zone),
+        "startup_s": _rounded(boot.startup_s),
+        "server": boot.server or None,
+        "failure": boot.failure_id,
+    }
+
+
+def verdict_json(verdict: Verdict) -> Json:
+    """The verdict with its evidence."""
+    return {
+        "state": str(verdict.state),
+        "because": verdict.because,
+        "for": [asdict(sign) for sign in verdict.signs_for],
+        "against": [asdict(sign) for sign in verdict.signs_against],
+        "missing": list(verdict.missing),
+        "next_step": verdict.next_step or None,
+    }
+
+
+def failure_json(failure: Failure | None, zone: Zone) -> Json | None:
+    """The first cause."""
+    if failure is None:
+        return None
+    return {
+        "id": failure.id,
+        "fatal": failure.fatal,
+        "phase": failure.phase,
+        "rank": failure.rank,
+        "line": failure.place.line,
+        "offset": failure.place.offset,
+        "at": iso(failure.at_s, zone),
+        "message": failure.message,
+        "cause": failure.cause or None,
+        "remedy": failure.remedy or None,
+        "lines": list(failure.lines),
+        "ranks": list(failure.ranks),
+        "echoes": list(failure.echoes),
+        "after_ready": failure.after_ready,
+        "inferred": failure.inferred,
+    }
+
+
+def progress_json(progress: Progress | None) -> Json | None:
+    """k of N."""
+    return None if progress is None else asdict(progress)
+
+
+def _activity(activity: Activity | None, zone: Zone | None = None) -> Json | None:
+    if activity is None:
+        return None
+    short = {"id": activity.id, "title": activity.title, "bar": progress_json(activity.bar)}
+    if zone is None:
+        return short
+    times = {"phase": activity.phase, "began": iso(activity.began_s, zone), "ended": iso(activity.ended_s, zone)}
+    return short | times | {"line": activity.line}
+
+
+def _bar(bar: BarRow, zone: Zone) -> Json:
+    return {
+        "title": bar.title,
+        "done": bar.done,
+        "total": bar.total,
+        "unit": bar.unit,
+        "rank": bar.rank or None,
+        "began": iso(bar.began_s, zone),
+        "elapsed_s": bar.elapsed_s,
+        "rate_per_s": bar.rate_per_s,
+        "curve": [list(point) for point in bar.curve],
+    }
+
+
+def _warning(warning: Warned) -> Json:
+    return asdict(warning)
+
+
+def _plain(data: Mapping[str, Any]) -> Json:
+    return {key: dict(value) if hasattr(value, "items") else value for key, value in data.items()}
+
+
+def _rounded(value: float | None) -> float | None:
+    """Milliseconds are the finest that any log prints; more digits would be noise."""
+    return None if value is None else round(value, 3)

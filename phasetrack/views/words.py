@@ -1,0 +1,99 @@
+"""Points in time, sizes and counts in words, and the glyphs of a status. Durations are ``core.say``'s."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from phasetrack.core.model import Status
+from phasetrack.core.say import duration
+
+if TYPE_CHECKING:
+    from phasetrack.core.model import Progress, Range, Zone
+
+__all__ = ["ascii_glyph", "clock", "count", "duration", "iso", "progress", "size", "span_of"]
+
+_GLYPHS = {
+    Status.PENDING: ("·", "."),
+    Status.RUNNING: ("▶", ">"),
+    Status.DONE: ("✓", "+"),
+    Status.SKIPPED: ("-", "-"),
+    Status.FAILED: ("✗", "x"),
+}
+
+
+def iso(at_s: float | None, zone: Zone) -> str | None:
+    """A point in time as the log's own wall clock prints it; without a date where the log prints none."""
+    if at_s is None:
+        return None
+    moment = datetime.fromtimestamp(round(at_s, 3), UTC)
+    spec = "seconds" if moment.microsecond == 0 else "milliseconds"
+    if not zone.dated:
+        return moment.time().isoformat(spec)
+    text = moment.replace(tzinfo=None).isoformat(timespec=spec)
+    return text if zone.offset_s is None else text + _offset(zone.offset_s)
+
+
+def _offset(seconds: int) -> str:
+    sign = "-" if seconds < 0 else "+"
+    return f"{sign}{abs(seconds) // 3600:02d}:{abs(seconds) % 3600 // 60:02d}"
+
+
+def clock(at_s: float | None) -> str:
+    """``15:42:03``; ``--:--:--`` where unknown."""
+    return "--:--:--" if at_s is None else datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%S")
+
+
+def size(value: float | None) -> str:
+    """Bytes with two significant decimals at most: ``8.5 GiB``."""
+    if value is None:
+        return "unknown"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def count(value: float) -> str:
+    """A whole number plainly, a scaled one shortly: ``64``, ``598M``."""
+    for unit, scale in (("G", 1e9), ("M", 1e6)):
+        if value >= scale:
+            return f"{value / scale:.3g}{unit}"
+    return f"{value:g}" if value == int(value) and value < 1e6 else f"{value:.1f}"
+
+
+def progress(value: Progress | None) -> str:
+    """``36/64 shards``; empty where there is no bar."""
+    if value is None:
+        return ""
+    total = "?" if value.total is None else count(value.total)
+    unit = "" if value.unit in {"", "it"} else f" {value.unit}"
+    return f"{count(value.done)}/{total}{unit}"
+
+
+def span_of(value: Range | None) -> str:
+    """``6–11 min``: a range in one unit; empty where unknown."""
+    if value is None:
+        return ""
+    low, high = _two(value.low_s), _two(value.high_s)
+    if high < 120:
+        return f"{low:g}–{high:g} s" if low != high else f"{high:g} s"
+    scale, unit = (60, "min") if high < 7200 else (3600, "h")
+    low, high = _two(value.low_s / scale), _two(value.high_s / scale)
+    return f"{low:g}–{high:g} {unit}" if low != high else f"{high:g} {unit}"
+
+
+def _two(value: float) -> float:
+    """Two significant figures; nothing finer than a second is promised."""
+    return float(f"{value:.2g}") if value >= 1 else round(value, 1)
+
+
+def glyph(status: Status, *, plain: bool = False) -> str:
+    """One cell that tells the status without colour."""
+    return _GLYPHS[status][1 if plain else 0]
+
+
+def ascii_glyph(status: Status) -> str:
+    """The same in ASCII."""
+    return glyph(status, plain=True)
