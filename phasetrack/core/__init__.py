@@ -1,0 +1,1 @@
+"""The pure half: no I/O, no clock, no environment."""

@@ -59,7 +59,7 @@ class Matcher:
         try:
             return regex.compile(self.rule.match or "").match(message, timeout=_PATIENCE_S)  # type: ignore[return-value]
         except (TimeoutError, regex.error) as fault:
-            self.dead = f"rule {self.rule.id} was switched off: {fault or 'it took too long on one line'}"
+            self.dead = f"rule {self.rule.id} was switched off: {str(fault) or 'it took too long on one line'}"
             return None
 
 
@@ -146,7 +146,9 @@ class Classifier:
 
     def candidates(self, message: str) -> list[Matcher]:
         """All rules that claim a message (for ``patterns check``)."""
-        return [matcher for matcher in self.matchers if matcher.rule.where is not Where.EXCEPTION and matcher.match(message)]
+        return [
+            matcher for matcher in self.matchers if matcher.rule.where is not Where.EXCEPTION and matcher.match(message)
+        ]
 
     def kind_of(self, exception: str) -> Rule | None:
         """Name the kind of failure by the last line of a traceback."""

@@ -101,7 +101,8 @@ class Failing:
         """Take an untimed line; answer the record that it completed, if any."""
         text = event.text
         if text.startswith(HEADER):
-            return self._traceback(event, at_s)
+            self._traceback(event, at_s)
+            return None
         if not self._open:
             return None
         record = self._owner(event.prefix.rank)

@@ -31,10 +31,10 @@ from phasetrack.core.state import (
     BarTrack,
     Boot,
     Doing,
+    RankState,
     Row,
     Span,
     State,
-    draws_bars,
     rank_key,
     rule_versions,
 )
@@ -91,7 +91,6 @@ class Machine:
     def bulk(self, run: Bulk, event: Event) -> list[Record]:
         """Step over a run of serving lines: they move the time, and nothing else."""
         self._records = []
-        self.state.lines += 0
         at = self.state.clock.at(event.prefix, known=True)
         self._place, self._at_s = run.place, at
         boot = self._boot_of(event)
@@ -252,6 +251,8 @@ class Machine:
     def _retire(self, tag: str) -> None:
         old = self.state.live.pop(tag, None)
         if old is not None:
+            if old.number == self.state.keep:
+                self.state.kept = old
             self.state.past.append(summarize_boot(old))
             self._soft.discard(old.number)
             self._failing.pop(tag, None)
@@ -261,7 +262,9 @@ class Machine:
         rule = event.rule
         if not event.prefix.engine or at is None:
             return
-        early = rule is None or (rule.phase in {None, "bootstrap"} and rule.role in {Role.FACT, Role.WARNING, Role.BEGIN})
+        early = rule is None or (
+            rule.phase in {None, "bootstrap"} and rule.role in {Role.FACT, Role.WARNING, Role.BEGIN}
+        )
         if event.prefix.rank or not early:
             self.state.preamble = None
         elif self.state.preamble is None or at - self.state.preamble[1] > _PREAMBLE_S:
@@ -274,7 +277,7 @@ class Machine:
         phase = self._resolve_begin(boot, rank, rule)
         if phase is None:
             return
-        basis = Basis.INFERRED if rule.implies or phase != rule.phase and rule.phase == "dist_init" else Basis.LOGGED
+        basis = Basis.INFERRED if rule.implies or (phase != rule.phase and rule.phase == "dist_init") else Basis.LOGGED
         current = rank.last
         if current is not None and current.is_open and current.phase == phase:
             if not current.strong and basis is Basis.LOGGED:
@@ -285,10 +288,8 @@ class Machine:
         self._revoke(boot)
         self._open_row(boot, phase, event, at, basis, rank=event.prefix.rank)
 
-    def _resolve_begin(self, boot: Boot, rank: object, rule: Rule) -> str | None:
-        from phasetrack.core.state import RankState
-
-        assert isinstance(rank, RankState)  # noqa: S101
+    def _resolve_begin(self, boot: Boot, rank: RankState, rule: Rule) -> str | None:
+        """Tell target from draft by counting; rule 3."""
         phase, last = rule.phase, rank.last
         if phase == "dist_init" and rank.loads and "dist_init" in rank.passed:
             phase = "target_load"
@@ -320,9 +321,7 @@ class Machine:
             and target.begin.offset < draft.begin.offset
         )
 
-    def _open_row(
-        self, boot: Boot, phase: str, event: Event, at: float | None, basis: Basis, *, rank: str
-    ) -> Row:
+    def _open_row(self, boot: Boot, phase: str, event: Event, at: float | None, basis: Basis, *, rank: str) -> Row:
         """Begin a phase on a rank: in the row that is there, or in a new one."""
         state = boot.rank(rank)
         self._close_rank(boot, rank, phase, event, at)
@@ -355,16 +354,24 @@ class Machine:
         """Close what a rank has open when it begins something else."""
         for row in boot.rows:
             span = row.spans.get(rank)
-            if span is not None and span.is_open and span.phase != phase:
+            if span is not None and span.is_open and span.phase not in {phase, "bootstrap"}:
                 self._close(boot, span, event, at, Basis.INFERRED)
-        bootstrap = boot.row("bootstrap")
-        if phase != "bootstrap" and bootstrap is not None and (span := bootstrap.spans.get("")) is not None and span.is_open:
-            self._close(boot, span, event, at, Basis.INFERRED)
+        if phase != "bootstrap":
+            self._end_bootstrap(boot, event, at)
+
+    def _end_bootstrap(self, boot: Boot, event: Event, at: float | None) -> None:
+        """The first begin of anything else is, by definition, the end of starting processes."""
+        row = boot.row("bootstrap")
+        for span in row.spans.values() if row is not None else ():
+            if span.is_open or span.end_basis is Basis.INFERRED:
+                self._close(boot, span, event, at, Basis.LOGGED)
 
     def _end(self, boot: Boot, phase: str, event: Event, at: float | None) -> None:
         """A printed end: of the open span, of one closed by inference, or of one whose begin was not seen."""
         rank = event.prefix.rank
         span = self._open_span(boot, rank, phase) or self._inferred_end(boot, rank, phase)
+        if span is None and phase in boot.rank(rank).passed and phase not in {*LOADS, *POOLS}:
+            return  # a draft's own distributed init ends, or a capture says so twice
         if span is None:
             span = self._unseen(boot, rank, phase, event)
         if span.phase in POOLS:
@@ -426,7 +433,7 @@ class Machine:
         if row is None:
             if rule.role is Role.FACT:
                 return
-            self._close_all(boot, event, at, ("bootstrap", "download", *OF_RANKS))
+            self._close_all(boot, event, at, ("download", *OF_RANKS))
             row = self._open_row(boot, "http_up", event, at, Basis.LOGGED, rank="")
         span = row.spans.get("")
         if rule.role is Role.END and span is not None and span.is_open:
@@ -442,8 +449,6 @@ class Machine:
         http = boot.row("http_up")
         if (http is None and (rule.generic or not boot.has("kv_cache"))) or boot.has("warmup"):
             return
-        if http is not None and http.is_open and rule.generic is False and rule.role is Role.PROGRESS:
-            return  # a batch of the engine's own before HTTP is up
         basis = Basis.LOGGED if rule.role is Role.BEGIN else Basis.INFERRED
         self._open_row(boot, "warmup", event, at, basis, rank="")
 
@@ -459,15 +464,15 @@ class Machine:
         for row in boot.rows:
             for span in row.all_spans():
                 if span.is_open and row.phase != "http_up":
-                    self._close_at(boot, span, at)
+                    self._close_at(boot, span, at, Basis.LOGGED if row.phase == "warmup" else Basis.INFERRED)
         self._tell("ready", boot, {"phase": "ready", "node": boot.headless})
         self._tell("outcome", boot, {"outcome": str(boot.outcome)})
 
-    def _close_at(self, boot: Boot, span: Span, at: float | None) -> None:
+    def _close_at(self, boot: Boot, span: Span, at: float | None, basis: Basis) -> None:
         assert self._place is not None  # noqa: S101
-        span.end, span.end_basis = self._place, Basis.INFERRED
+        span.end, span.end_basis = self._place, basis
         span.ended_s = at if at is None or span.began_s is None else max(at, span.began_s)
-        self._tell_span(boot, span, "end", Basis.INFERRED)
+        self._tell_span(boot, span, "end", basis)
 
     def _serve(self, boot: Boot) -> None:
         if boot.ready is not None and not boot.serving and not boot.is_over:
@@ -494,11 +499,14 @@ class Machine:
             return
         track = self._track(row, bar)
         if track is None:
-            track = self._new_track(boot, row, event, bar, rule)
+            track = self._new_track(row, event, bar, rule)
             changed = True
+        elif bar.done < track.done:
+            return
         else:
             changed = False
         at = self._bar_time(boot, row, track, bar, at)
+        row.moved = track
         changed |= track.move(bar, at)
         if bar.desc:
             track.title = bar.desc.partition("(")[0].strip()
@@ -506,19 +514,22 @@ class Machine:
         self._at_s = at
         if changed:
             self._revoke(boot)
-            self._tell("progress", boot, {
-                "phase": row.phase, "done": bar.done, "total": bar.total, "unit": track.unit, "rank": track.rank or None,
-            })  # fmt: skip
+            said = {"phase": row.phase, "done": bar.done, "total": bar.total, "unit": track.unit}
+            self._tell("progress", boot, said | {"rank": track.rank or None})
         self._follow(boot)
 
     def _row_of_bar(self, boot: Boot, event: Event, bar: Bar, rule: Rule, at: float | None) -> Row | None:
         """Find the row that a bar counts for; rule 6."""
         family = LOADS if rule.phase in LOADS else GRAPHS if rule.phase in GRAPHS else (rule.phase or "",)
         rows = [row for row in boot.rows if row.phase in family]
-        going = [row for row in rows if (track := self._track(row, bar)) is not None and not (track.is_full and not bar.done)]
+        going = [
+            row for row in rows if (track := self._track(row, bar)) is not None and not (track.is_full and not bar.done)
+        ]
         if going:
             return going[-1]
-        open_rows = [row for row in rows if row.is_open and self._awaits_bar(row)] or [row for row in rows if row.is_open]
+        open_rows = [row for row in rows if row.is_open and self._awaits_bar(row)] or [
+            row for row in rows if row.is_open
+        ]
         if open_rows:
             return self._last_begun(open_rows)
         if boot.ready is not None or (rule.generic and not bar.desc) or (rule.phase or "") == "":
@@ -526,15 +537,12 @@ class Machine:
         return self._hint(boot, rows, event, rule, at)
 
     def _awaits_bar(self, row: Row) -> bool:
-        bearers = [rank for rank, span in row.spans.items() if span.is_open and draws_bars(rank)]
-        return bool(bearers) and any(not any(track.rank == rank and not track.is_full for track in row.bars) for rank in bearers)
+        busy = {track.rank for track in row.bars if not track.is_full}
+        return any(span.rank not in busy for span in row.bearers())
 
     def _last_begun(self, rows: list[Row]) -> Row:
         """The row whose bar-drawing rank began last."""
-        def begun(row: Row) -> int:
-            return max((span.begin.offset for rank, span in row.spans.items() if span.is_open and draws_bars(rank)), default=row.begin.offset)  # fmt: skip
-
-        return max(rows, key=begun)
+        return max(rows, key=lambda row: max(map(_begin_offset, row.bearers()), default=row.begin.offset))
 
     def _hint(self, boot: Boot, rows: list[Row], event: Event, rule: Rule, at: float | None) -> Row | None:
         """Open a phase by its bar alone."""
@@ -552,9 +560,7 @@ class Machine:
         existing = boot.row(phase)
         if existing is not None:
             return existing
-        bootstrap = boot.row("bootstrap")
-        if bootstrap is not None and (span := bootstrap.spans.get("")) is not None and span.is_open:
-            self._close(boot, span, event, at if at is not None else boot.heard_s, Basis.INFERRED)
+        self._end_bootstrap(boot, event, at if at is not None else boot.heard_s)
         for row in boot.rows:
             if row.hint is not None and row.hint.is_open:
                 self._close(boot, row.hint, event, boot.heard_s, Basis.INFERRED)
@@ -567,19 +573,40 @@ class Machine:
         return row
 
     def _track(self, row: Row, bar: Bar) -> BarTrack | None:
-        """The bar of a row that a frame continues: the furthest one that it does not set back."""
-        fitting = [track for track in row.bars if track.goes_on(bar) and not (track.is_full and bar.done == 0)]
-        return max(fitting, key=lambda track: track.done, default=None)
+        """The bar of a row that a frame belongs to; None where it is a new one.
 
-    def _new_track(self, boot: Boot, row: Row, event: Event, bar: Bar, rule: Rule) -> BarTrack:
-        bearers = [rank for rank, span in row.spans.items() if span.is_open and draws_bars(rank)]
+        Bars carry no rank, and replicas draw theirs in turn. A frame continues the furthest of each rank's
+        newest bars that it does not set back. A frame past 0 that fits none is a late one of the nearest.
+        """
+        newest = [track for track in {t.rank: t for t in row.bars}.values() if track.total == bar.total]
+        fitting = [track for track in newest if track.goes_on(bar) and not (track.is_full and bar.done == 0)]
+        if row.moved in fitting and row.moved is not None and row.moved.is_full:
+            return row.moved  # the last frame is painted twice
+        moving = [track for track in fitting if not track.is_full] or fitting
+        if moving:
+            return max(moving, key=lambda track: track.done)
+        late = [track for track in newest if not track.is_full and bar.done > 0]
+        return min(late, key=lambda track: abs(track.done - bar.done), default=None)
+
+    def _new_track(self, row: Row, event: Event, bar: Bar, rule: Rule) -> BarTrack:
+        bearers = row.bearers()
         busy = {track.rank for track in row.bars if not track.is_full}
-        free = [rank for rank in bearers if rank not in busy]
-        rank = min(free, key=lambda name: row.spans[name].begin.offset) if free else (bearers[0] if len(bearers) == 1 else "")
+        free = [span for span in bearers if span.rank not in busy] or (bearers if len(bearers) == 1 else [])
+        rank = min(free, key=_begin_offset).rank if free else ""
         info = self._patterns.phases.get(rule.phase or "")
         unit = info.unit if info is not None and info.unit else bar.unit
         track = BarTrack(
-            bar.desc.partition("(")[0].strip(), rank, unit, bar.done, bar.total, None, None, None, None, None, event.place
+            bar.desc.partition("(")[0].strip(),
+            rank,
+            unit,
+            bar.done,
+            bar.total,
+            None,
+            None,
+            None,
+            None,
+            None,
+            event.place,
         )
         row.bars.append(track)
         return track
@@ -724,7 +751,7 @@ class Machine:
     def _kind(self, record: FailingRecord) -> Rule | None:
         known = [kind for kind in map(self._kind_of, record.exceptions) if kind is not None]
         causes = [kind for kind in known if kind.fatal or kind.where is not Where.ECHO]
-        return (causes or known or [None])[0]
+        return next(iter(causes or known), None)
 
     def _phase_at(self, boot: Boot, rank: str) -> str | None:
         if boot.ready is not None:
@@ -821,6 +848,10 @@ class Machine:
     def records(self) -> Iterator[Record]:
         """The records of the last event."""
         yield from self._records
+
+
+def _begin_offset(span: Span) -> int:
+    return span.begin.offset
 
 
 def ordered_rows(boot: Boot) -> list[Row]:

@@ -99,7 +99,9 @@ class _Reader:
         phases = [self._phase(item, k) for k, item in enumerate(self._items(table, "phase"), 1)]
         known = {phase.id for phase in phases} | STANDARD
         rules = tuple(self._rule(item, k, engine, known) for k, item in enumerate(self._items(table, "rule"), 1))
-        bulk = tuple(self._regex(item, "match", f"[[bulk]] {k}") for k, item in enumerate(self._items(table, "bulk"), 1))
+        bulk = tuple(
+            self._regex(item, "match", f"[[bulk]] {k}") for k, item in enumerate(self._items(table, "bulk"), 1)
+        )
         package = pack.get("package", "")
         return PatternSet(
             rules,
@@ -172,7 +174,9 @@ class _Reader:
         self._text(item, "id", what)
         if ("match" in item) == ("bar" in item):
             raise self.fault(what, "needs either match or bar")
-        self._groups(self._regex(item, "match" if "match" in item else "bar", what) if item.get("bar") != "" else "", what)
+        self._groups(
+            self._regex(item, "match" if "match" in item else "bar", what) if item.get("bar") != "" else "", what
+        )
         phase = item.get("phase")
         if phase is not None and phase not in phases:
             raise self.fault(what, f"unknown phase {phase!r}", f"known: {', '.join(sorted(phases))}")
@@ -191,7 +195,7 @@ class _Reader:
 
     def _choice(self, item: Mapping[str, Any], key: str, kind: type[E], what: str) -> E:
         try:
-            return kind(item.get(key))
+            return kind(str(item.get(key)))
         except ValueError:
             raise self.fault(what, f"{key} = {item.get(key)!r}", f"one of {', '.join(kind)}") from None
 

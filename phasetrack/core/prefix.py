@@ -64,7 +64,10 @@ _EMBEDDED = re.compile(rf"\[\d{{4}}-\d\d-\d\d[ T]{_CLOCK}{_RANK}\] |\[{_CLOCK} (
 _JSON_TEXT = ("log", "message", "msg", "event", "text")
 _JSON_TIME = ("time", "timestamp", "ts", "@timestamp", "asctime")
 _JSON_STAMP = re.compile(rf"(\d{{4}})-(\d\d)-(\d\d)[ T]{_CLOCK}(Z|[+-]\d\d:?\d\d)?")
-_MONTHS = {name: k for k, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
+_MONTHS = {
+    name: k
+    for k, name in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)
+}
 
 # A label must stand before this many engine stamps until it is taken off untimed lines too.
 _LEARN_AFTER = 3

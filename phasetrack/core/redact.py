@@ -11,7 +11,8 @@ import re
 
 MASK = "[redacted]"
 
-_NAME = r"[\w.-]*(?:api[_-]?key|secret|passwo?r?d|passwd|access[_-]?key|auth[_-]?token|hf[_-]?token|token)(?:_?(?:id|value))?"
+_WORD = r"(?:api[_-]?key|secret|passwo?r?d|passwd|access[_-]?key|auth[_-]?token|hf[_-]?token|token)"
+_NAME = rf"[\w.-]*{_WORD}(?:_?(?:id|value))?"
 _VALUE = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s,;&'\")\]}]+)"
 # api_key='…', 'api_key': '…', --api-key …, HF_TOKEN=…; never None, numbers, or a mere mention of tokens
 _NAMED = re.compile(
@@ -25,7 +26,9 @@ _HARMLESS = re.compile(
     re.IGNORECASE,
 )
 _URL = re.compile(r"(?P<scheme>\b[a-zA-Z][\w+.-]*://)(?P<who>[^\s/@'\"]+)@")
-_QUERY = re.compile(r"(?P<name>[?&](?:[\w-]*(?:token|key|secret|sig|signature|password|credential)[\w-]*)=)[^&\s'\"]+", re.IGNORECASE)
+_QUERY = re.compile(
+    r"(?P<name>[?&](?:[\w-]*(?:token|key|secret|sig|signature|password|credential)[\w-]*)=)[^&\s'\"]+", re.IGNORECASE
+)
 _FORMS = re.compile(
     r"\bhf_[A-Za-z0-9]{16,}\b"
     r"|\bsk-[A-Za-z0-9_-]{16,}"

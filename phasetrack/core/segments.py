@@ -1,9 +1,9 @@
-"""Bytes to segments: a log is what a terminal would have been sent.
+r"""Bytes to segments: a log is what a terminal would have been sent.
 
 Rules, each with a test of its name in ``tests/unit/test_segments.py``:
 
-1. ``\\n``, ``\\r\\n``, ``\\r\\r\\n`` end a line. A lone ``\\r`` ends a *frame*: the line is about to be redrawn.
-   A trailing ``\\r`` waits for the next byte.
+1. ``\n``, ``\r\n``, ``\r\r\n`` end a line. A lone ``\r`` ends a *frame*: the line is about to be redrawn.
+   A trailing ``\r`` waits for the next byte.
 2. A frame is a segment of its own as soon as its terminator is there, so a ten-minute bar is seen while it
    moves. ``peek`` shows the open tail and consumes nothing.
 3. Text is decoded per segment, never per chunk; bad bytes become U+FFFD. Escape sequences go after the cut;
@@ -87,8 +87,8 @@ class Segmenter:
                     yield self._step_over(run[0], base + position)
                     position = scan = run.end()
             found = _find_cut(buffer, scan)
-            if found is not None and found.end() == size and found[0][-1:] != b"\n" and _UNSURE.fullmatch(found[0]):
-                found, scan = None, found.start()
+            if found is not None and found.end() == size and _UNSURE.fullmatch(found[0]):
+                found = None  # a carriage return at the very end waits for the next byte
             end = found.start() if found is not None else size
             if end - position > LIMIT:
                 yield from self._emit(buffer[position : position + LIMIT], base + position, End.CUT)
@@ -122,7 +122,7 @@ class Segmenter:
         self._offset += len(tail)
 
     def _emit(self, raw: bytes, offset: int, end: End) -> Iterator[Segment]:
-        """Empty frames count for nothing: a bar that begins with ``\\r`` has its text in frame 1."""
+        r"""Empty frames count for nothing: a bar that begins with ``\r`` has its text in frame 1."""
         text = clean(raw)
         if text:
             self._frame += 1
@@ -151,9 +151,9 @@ _KINDS = {ord("\n"): End.LF, ord("\r"): End.CR, ord("A"): End.CR, 0: End.CUT}
 
 
 def clean(raw: bytes) -> str:
-    """Decode one segment and take out what a terminal would not show. Never raises.
+    r"""Decode one segment and take out what a terminal would not show. Never raises.
 
-    A line's own end (``\\r\\n``) may still be on it; trailing blanks go too.
+    A line's own end (``\r\n``) may still be on it; trailing blanks go too.
     """
     text = raw.decode("utf-8", "replace")
     if text.isprintable():

@@ -102,6 +102,7 @@ class Row:
     bars: list[BarTrack] = field(default_factory=list)
     hint: Span | None = None  # told by a bar alone, before any rank said so
     silence_s: float | None = None
+    moved: BarTrack | None = None  # the bar that moved last
 
     @property
     def is_open(self) -> bool:
@@ -109,6 +110,10 @@ class Row:
         if self.spans:
             return any(span.is_open for span in self.spans.values())
         return self.hint is not None and self.hint.is_open
+
+    def bearers(self) -> list[Span]:
+        """The open spans of ranks that draw bars."""
+        return [span for rank, span in self.spans.items() if span.is_open and draws_bars(rank)]
 
     @property
     def began_s(self) -> float | None:
@@ -224,10 +229,10 @@ class State:
     live: dict[str, Boot] = field(default_factory=dict)  # server tag -> its newest boot
     shown: Boot | None = None
     count: int = 0
-    lines: int = 0
+    keep: int | None = None  # the boot to be kept whole when another begins
+    kept: Boot | None = None
     unmatched_lines: int = 0
     preamble: tuple[Place, float] | None = None  # first stamped line that may belong to the next boot
-    version: str | None = None  # from a banner before any boot
 
 
 _AXIS = re.compile(r"([A-Z_]+)(\d+)")

@@ -40,7 +40,8 @@ _SHOWN_ARGS = (
     "quantization", "kv_cache_dtype", "context_length", "mem_fraction_static", "max_running_requests",
     "chunked_prefill_size", "attention_backend", "load_format", "disable_cuda_graph", "cuda_graph_max_bs",
     "enable_torch_compile", "speculative_algorithm", "speculative_draft_model_path", "speculative_num_steps",
-    "disaggregation_mode", "enable_dp_attention", "skip_server_warmup", "tokenizer_worker_num", "host", "port", "device",
+    "disaggregation_mode", "enable_dp_attention", "skip_server_warmup", "tokenizer_worker_num", "host", "port",
+    "device",
 )  # fmt: skip
 
 
@@ -49,7 +50,9 @@ def summarize(
 ) -> Snapshot:
     """Put together all that is known, without the verdict and the estimate."""
     if boot is None:
-        return Snapshot(state.clock.newest_s, Outcome.NONE, NO_VERDICT, sources=(source,), silent_s=silent_s, ended=ended)
+        return Snapshot(
+            state.clock.newest_s, Outcome.NONE, NO_VERDICT, sources=(source,), silent_s=silent_s, ended=ended
+        )
     now = newest(state, boot)
     running_now = None if now is None else now + (silent_s or 0.0)
     rows = tuple(_rows(boot, patterns, running_now))
@@ -123,7 +126,9 @@ def _rows(boot: Boot, patterns: PatternSet, now: float | None) -> list[PhaseRow]
             rows.append(PhaseRow(phase, _title(patterns, phase), 1, status))
     if boot.ready is not None:
         at, line, offset = boot.ready_at_s, boot.ready.line, boot.ready.offset
-        rows.append(PhaseRow("ready", _title(patterns, "ready"), 1, Status.DONE, at, at, 0.0, line, line, offset, offset))
+        rows.append(
+            PhaseRow("ready", _title(patterns, "ready"), 1, Status.DONE, at, at, 0.0, line, line, offset, offset)
+        )
     elif not over:
         rows.append(PhaseRow("ready", _title(patterns, "ready"), 1, Status.PENDING))
     return rows
@@ -145,7 +150,9 @@ def _row(boot: Boot, row: Row, patterns: PatternSet, now: float | None, ordered:
     progress, bars = _progress(row), tuple(map(_bar_row, row.bars))
     full = progress is not None and progress.total is not None and progress.done >= progress.total
     basis = Basis.LOGGED
-    if any(span.basis is Basis.INFERRED for span in spans) or any(s.end_basis is Basis.INFERRED for s in spans if s.end):
+    if any(span.basis is Basis.INFERRED for span in spans) or any(
+        s.end_basis is Basis.INFERRED for s in spans if s.end
+    ):
         basis = Basis.INFERRED
     return PhaseRow(
         phase=row.phase,

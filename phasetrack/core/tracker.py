@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from phasetrack.core.classify import Classifier
 from phasetrack.core.machine import Machine
-from phasetrack.core.model import Bulk, Chunk, Closed, EvidenceSample, Outcome, Place, ProbeResult, Segment, Source, Tick
+from phasetrack.core.model import Bulk, Chunk, Closed, EvidenceSample, Outcome, ProbeResult, Segment, Source, Tick
 from phasetrack.core.model import End as SegmentEnd
 from phasetrack.core.segments import Segmenter
 from phasetrack.core.summary import summarize
@@ -21,7 +21,8 @@ from phasetrack.core.verdict import judge
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from phasetrack.core.model import Input, PatternSet, Record, Snapshot
+    from phasetrack.core.model import Input, PatternSet, Record, Snapshot, Zone
+    from phasetrack.core.state import Boot
 
 
 class Tracker:
@@ -35,6 +36,7 @@ class Tracker:
         line: int | None = 1,
         offset: int = 0,
         until_s: float | None = None,
+        boot: int | None = None,
     ) -> None:
         """Begin at a place of a stream.
 
@@ -44,6 +46,7 @@ class Tracker:
             line: the first line's number; None where the lines before were not counted.
             offset: bytes before the first one fed.
             until_s: stop at the first line later than this (log clock): the answer as known then.
+            boot: the number of the boot to show; the latest where None.
         """
         self._patterns = patterns
         self._path = path
@@ -53,9 +56,15 @@ class Tracker:
         self._machine = Machine(patterns, self._classifier.kind_of)
         self._bulk = _bulk_run(patterns)
         self._until_s = until_s
+        self._machine.state.keep = boot
         self._output_s: float | None = None  # our clock: when the log last grew
         self._ended = False
         self._stopped = False
+
+    @property
+    def zone(self) -> Zone:
+        """How this log's times are printed."""
+        return self._machine.state.clock.zone
 
     @property
     def stopped(self) -> bool:
@@ -101,27 +110,29 @@ class Tracker:
         for event in self._classifier.classify(Segment(run.last, run.place, SegmentEnd.LF)):
             yield from self._machine.bulk(run, event)
 
-    def snapshot(self, now_s: float | None = None, *, boot: int | None = None) -> Snapshot:
+    def snapshot(self, now_s: float | None = None) -> Snapshot:
         """Tell all that is known.
 
         Args:
             now_s: our clock; None for a saved log, whose now is its last time.
-            boot: which boot; the latest where None. Only those still in memory have rows.
-
-        Returns:
-            The snapshot, with the open tail's bar in it.
         """
         state = self._machine.state
         silent = None
         if now_s is not None and self._output_s is not None:
             silent = max(now_s - self._output_s, 0.0)
-        shown = state.shown
-        if boot is not None:
-            shown = next((b for b in state.live.values() if b.number == boot), None)
+        shown = self._shown()
         known = summarize(state, self._patterns, self._source(), boot=shown, silent_s=silent, ended=self._ended)
         stuck = None if shown is None else shown.stuck
         verdict = judge(known, self._patterns.phases, stuck=stuck, headless=shown is not None and shown.headless)
         return replace(known, verdict=verdict, next_check_s=_next_check(known))
+
+    def _shown(self) -> Boot | None:
+        state = self._machine.state
+        if state.keep is None:
+            return state.shown
+        if state.kept is not None:
+            return state.kept
+        return next((boot for boot in state.live.values() if boot.number == state.keep), None)
 
     def _source(self) -> Source:
         segmenter = self._segmenter
@@ -149,6 +160,3 @@ def _bulk_run(patterns: PatternSet) -> re.Pattern[bytes] | None:
     messages = "|".join(f"(?:{pattern})" for pattern in patterns.bulk)
     stamp = r"\[\d\d\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?(?: [A-Z_]+\d+)*+\] (?:INFO: +)?"
     return re.compile(f"(?:{stamp}(?:{messages})\r?\n)++".encode())
-
-
-PLACE_ZERO = Place(1, 1, 0)

@@ -1,4 +1,4 @@
-"""State, evidence and expectations to a ``Verdict``: is it stuck?
+"""State, evidence and expectations to a ``Verdict``: the answer to "is it stuck?".
 
 From the log alone the ladder is waiting · progressing · quiet · overdue, and never goes further, unless the
 log's own text says that it hangs (a watchdog). How long a phase may be silent stands in the pack.

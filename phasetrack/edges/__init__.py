@@ -1,0 +1,1 @@
+"""The world: files, processes, HTTP, history."""

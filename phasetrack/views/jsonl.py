@@ -166,7 +166,7 @@ def failure_json(failure: Failure | None, zone: Zone) -> Json | None:
 
 
 def progress_json(progress: Progress | None) -> Json | None:
-    """k of N."""
+    """K of N."""
     return None if progress is None else asdict(progress)
 
 

@@ -1,0 +1,1 @@
+"""The screen. Imported only when one is shown."""
