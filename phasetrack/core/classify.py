@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from phasetrack.core.bars import parse_bar
-from phasetrack.core.model import EMPTY, Event, Where
+from phasetrack.core.model import EMPTY, End, Event, Where
 from phasetrack.core.prefix import Learned, may_hold_embedded, parse, split_embedded
 from phasetrack.core.redact import redact
 
@@ -93,12 +93,20 @@ class Classifier:
         for key in {head[:_KEY] for head in heads}:
             self._by_key.setdefault(key, []).append(matcher)
 
-    def classify(self, segment: Segment, *, open_tail: bool = False) -> Iterator[Event]:
+    def classify(self, segment: Segment) -> Iterator[Event]:
         """Yield what one segment says, glued pieces one after the other. Never raises."""
+        return self._pieces(segment, self.learned)
+
+    def peek(self, segment: Segment) -> Iterator[Event]:
+        """The same for an open tail, of which nothing is learned."""
+        return self._pieces(segment, self.learned.copy())
+
+    def _pieces(self, segment: Segment, learned: Learned) -> Iterator[Event]:
         rest: str | None = segment.text
         place = segment.place
+        open_tail = segment.end is End.OPEN
         while rest:
-            prefix, message = parse(rest, self.learned)
+            prefix, message = parse(rest, learned)
             found = parse_bar(message) if "%" in message else None
             if found is not None:
                 bar, end = found
@@ -107,7 +115,7 @@ class Classifier:
                 continue
             rest = None
             if may_hold_embedded(message):
-                message, *more = split_embedded(message, self.learned)
+                message, *more = split_embedded(message, learned)
                 rest = "".join(more)
             yield self._event(segment, prefix, message, open_tail=open_tail)
 

@@ -24,10 +24,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from phasetrack.core import plan
+from phasetrack.core import plan, tracks
 from phasetrack.core.failing import Failing, FailingRecord, exception_class, first_lines
 from phasetrack.core.model import Basis, BootSummary, Failure, Outcome, Record, Role, Warned, Where
 from phasetrack.core.state import (
+    GRAPHS,
+    LOADS,
+    POOLS,
     BarTrack,
     Boot,
     Doing,
@@ -44,9 +47,6 @@ if TYPE_CHECKING:
 
     from phasetrack.core.model import Bar, Bulk, Event, PatternSet, Place, Rule, Value
 
-LOADS = ("target_load", "draft_load")
-POOLS = ("kv_cache", "draft_kv")
-GRAPHS = ("target_graph", "draft_graph")
 # Begun by every rank; the main process's phases come after all of them.
 OF_RANKS = ("dist_init", *LOADS, *POOLS, *GRAPHS)
 
@@ -494,59 +494,38 @@ class Machine:
         if rule.activity is not None:
             self._activity_bar(boot, event, bar, rule, at)
             return
-        row = self._row_of_bar(boot, event, bar, rule, at)
+        row = tracks.row_of(boot, bar, rule) or self._hint(boot, event, bar, rule, at)
         if row is None:
             return
-        track = self._track(row, bar)
+        track = tracks.track_of(row, bar)
+        is_new = track is None
         if track is None:
-            track = self._new_track(row, event, bar, rule)
-            changed = True
+            track = tracks.new_track(row, bar, event.place, self._unit(rule) or bar.unit)
         elif bar.done < track.done:
             return
-        else:
-            changed = False
-        at = self._bar_time(boot, row, track, bar, at)
+        at = tracks.time_of(boot, row, track, bar, at)
         row.moved = track
-        changed |= track.move(bar, at)
+        changed = track.move(bar, at) or is_new
         if bar.desc:
             track.title = bar.desc.partition("(")[0].strip()
         self._hear(boot, at, stamped=False)
         self._at_s = at
         if changed:
             self._revoke(boot)
-            said = {"phase": row.phase, "done": bar.done, "total": bar.total, "unit": track.unit}
+            said: dict[str, Value] = {"phase": row.phase, "done": bar.done, "total": bar.total, "unit": track.unit}
             self._tell("progress", boot, said | {"rank": track.rank or None})
         self._follow(boot)
 
-    def _row_of_bar(self, boot: Boot, event: Event, bar: Bar, rule: Rule, at: float | None) -> Row | None:
-        """Find the row that a bar counts for; rule 6."""
-        family = LOADS if rule.phase in LOADS else GRAPHS if rule.phase in GRAPHS else (rule.phase or "",)
-        rows = [row for row in boot.rows if row.phase in family]
-        going = [
-            row for row in rows if (track := self._track(row, bar)) is not None and not (track.is_full and not bar.done)
-        ]
-        if going:
-            return going[-1]
-        open_rows = [row for row in rows if row.is_open and self._awaits_bar(row)] or [
-            row for row in rows if row.is_open
-        ]
-        if open_rows:
-            return self._last_begun(open_rows)
-        if boot.ready is not None or (rule.generic and not bar.desc) or (rule.phase or "") == "":
-            return None
-        return self._hint(boot, rows, event, rule, at)
+    def _unit(self, rule: Rule) -> str:
+        info = self._patterns.phases.get(rule.phase or "")
+        return "" if info is None else info.unit
 
-    def _awaits_bar(self, row: Row) -> bool:
-        busy = {track.rank for track in row.bars if not track.is_full}
-        return any(span.rank not in busy for span in row.bearers())
-
-    def _last_begun(self, rows: list[Row]) -> Row:
-        """The row whose bar-drawing rank began last."""
-        return max(rows, key=lambda row: max(map(_begin_offset, row.bearers()), default=row.begin.offset))
-
-    def _hint(self, boot: Boot, rows: list[Row], event: Event, rule: Rule, at: float | None) -> Row | None:
+    def _hint(self, boot: Boot, event: Event, bar: Bar, rule: Rule, at: float | None) -> Row | None:
         """Open a phase by its bar alone."""
-        phase = rule.phase or ""
+        if boot.ready is not None or (rule.generic and not bar.desc) or rule.phase is None:
+            return None
+        phase = rule.phase
+        rows = tracks.rows_of(boot, phase)
         if phase in LOADS and rows:
             told = any(span.end_basis is Basis.LOGGED for row in rows for span in row.spans.values() if span.end)
             if told or not any(boot.has(graph) for graph in GRAPHS):
@@ -572,62 +551,6 @@ class Machine:
         self._tell_span(boot, row.hint, "begin", Basis.INFERRED)
         return row
 
-    def _track(self, row: Row, bar: Bar) -> BarTrack | None:
-        """The bar of a row that a frame belongs to; None where it is a new one.
-
-        Bars carry no rank, and replicas draw theirs in turn. A frame continues the furthest of each rank's
-        newest bars that it does not set back. A frame past 0 that fits none is a late one of the nearest.
-        """
-        newest = [track for track in {t.rank: t for t in row.bars}.values() if track.total == bar.total]
-        fitting = [track for track in newest if track.goes_on(bar) and not (track.is_full and bar.done == 0)]
-        if row.moved in fitting and row.moved is not None and row.moved.is_full:
-            return row.moved  # the last frame is painted twice
-        moving = [track for track in fitting if not track.is_full] or fitting
-        if moving:
-            return max(moving, key=lambda track: track.done)
-        late = [track for track in newest if not track.is_full and bar.done > 0]
-        return min(late, key=lambda track: abs(track.done - bar.done), default=None)
-
-    def _new_track(self, row: Row, event: Event, bar: Bar, rule: Rule) -> BarTrack:
-        bearers = row.bearers()
-        busy = {track.rank for track in row.bars if not track.is_full}
-        free = [span for span in bearers if span.rank not in busy] or (bearers if len(bearers) == 1 else [])
-        rank = min(free, key=_begin_offset).rank if free else ""
-        info = self._patterns.phases.get(rule.phase or "")
-        unit = info.unit if info is not None and info.unit else bar.unit
-        track = BarTrack(
-            bar.desc.partition("(")[0].strip(),
-            rank,
-            unit,
-            bar.done,
-            bar.total,
-            None,
-            None,
-            None,
-            None,
-            None,
-            event.place,
-        )
-        row.bars.append(track)
-        return track
-
-    def _bar_time(self, boot: Boot, row: Row, track: BarTrack, bar: Bar, at: float | None) -> float | None:
-        """Place a frame on the timeline: by the transport, else by its own elapsed field."""
-        elapsed = bar.elapsed_s
-        if at is None and elapsed is not None:
-            floor = max((s for s in (boot.stamp_s, self._begin_of(row, track)) if s is not None), default=None)
-            if floor is not None:
-                base = floor - elapsed
-                track.base_s = base if track.base_s is None else max(track.base_s, base)
-            at = None if track.base_s is None else track.base_s + elapsed
-        if track.began_s is None:
-            track.began_s = at
-        return at
-
-    def _begin_of(self, row: Row, track: BarTrack) -> float | None:
-        span = row.spans.get(track.rank)
-        return row.began_s if span is None else span.began_s
-
     def _do(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
         """An activity inside the phase that is running."""
         key = rule.activity or ""
@@ -650,7 +573,7 @@ class Machine:
         self._do(boot, event, rule, at if at is not None else boot.heard_s)
         doing = boot.doing[rule.activity or ""]
         if doing.bar is None or not doing.bar.goes_on(bar):
-            doing.bar = BarTrack(bar.desc, "", bar.unit, bar.done, bar.total, None, None, None, None, None, event.place)
+            doing.bar = BarTrack(bar.desc, "", bar.unit, bar.done, bar.total, event.place)
         doing.bar.move(bar, at)
 
     # --- facts and warnings -------------------------------------------------------------------------
@@ -848,10 +771,6 @@ class Machine:
     def records(self) -> Iterator[Record]:
         """The records of the last event."""
         yield from self._records
-
-
-def _begin_offset(span: Span) -> int:
-    return span.begin.offset
 
 
 def ordered_rows(boot: Boot) -> list[Row]:

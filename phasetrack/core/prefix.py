@@ -87,6 +87,13 @@ class Learned:
         self.label: re.Pattern[str] | None = None
         self._seen: dict[str, int] = {}
 
+    def copy(self) -> Learned:
+        """The same knowledge, to be thrown away."""
+        other = Learned()
+        other.srun, other.notebook, other.year, other.label = self.srun, self.notebook, self.year, self.label
+        other._seen = dict(self._seen)
+        return other
+
     def saw_label(self, text: str) -> None:
         """Count an unknown text that stood before an engine's stamp."""
         key = re.sub(r"\d+", "0", text)

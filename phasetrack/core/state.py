@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 START = Place(1, 1, 0)
 
+# Phases that only counting tells apart.
+LOADS = ("target_load", "draft_load")
+POOLS = ("kv_cache", "draft_kv")
+GRAPHS = ("target_graph", "draft_graph")
+
 # A bar's curve is kept as at most this many points; beyond, every second one goes.
 CURVE_LIMIT = 64
 
@@ -52,12 +57,12 @@ class BarTrack:
     unit: str
     done: float
     total: float | None
-    began_s: float | None
-    base_s: float | None  # elapsed 0 on the log's clock
-    last_s: float | None
-    elapsed_s: float | None
-    rate_per_s: float | None
     place: Place
+    began_s: float | None = None
+    base_s: float | None = None  # elapsed 0 on the log's clock
+    last_s: float | None = None
+    elapsed_s: float | None = None
+    rate_per_s: float | None = None
     curve: list[tuple[float, float]] = field(default_factory=list)
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from phasetrack.core.machine import GRAPHS, LOADS, first_cause, ordered_rows, summarize_boot
+from phasetrack.core.machine import first_cause, ordered_rows, summarize_boot
 from phasetrack.core.model import (
     Activity,
     BarRow,
@@ -24,12 +24,12 @@ from phasetrack.core.model import (
     Verdict,
     VerdictState,
 )
-from phasetrack.core.state import draws_bars, rank_key
+from phasetrack.core.state import GRAPHS, LOADS, rank_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from phasetrack.core.model import BootSummary, PatternSet, Source, Value
+    from phasetrack.core.model import Bar, BootSummary, PatternSet, Source, Value
     from phasetrack.core.state import BarTrack, Boot, Doing, Row, Span, State
 
 NO_VERDICT = Verdict(VerdictState.WAITING, "")
@@ -46,7 +46,14 @@ _SHOWN_ARGS = (
 
 
 def summarize(
-    state: State, patterns: PatternSet, source: Source, *, boot: Boot | None, silent_s: float | None, ended: bool
+    state: State,
+    patterns: PatternSet,
+    source: Source,
+    *,
+    boot: Boot | None,
+    silent_s: float | None,
+    ended: bool,
+    peek: tuple[Row, Bar] | None = None,
 ) -> Snapshot:
     """Put together all that is known, without the verdict and the estimate."""
     if boot is None:
@@ -55,7 +62,7 @@ def summarize(
         )
     now = newest(state, boot)
     running_now = None if now is None else now + (silent_s or 0.0)
-    rows = tuple(_rows(boot, patterns, running_now))
+    rows = tuple(_rows(boot, patterns, running_now, peek))
     current = next((row for row in rows if row.phase == boot.phase and row.status is Status.RUNNING), None)
     last = summarize_boot(boot)
     starting = boot.outcome is Outcome.STARTING
@@ -115,9 +122,9 @@ def _engine(boot: Boot, patterns: PatternSet) -> Engine:
 # --- rows -------------------------------------------------------------------------------------------
 
 
-def _rows(boot: Boot, patterns: PatternSet, now: float | None) -> list[PhaseRow]:
+def _rows(boot: Boot, patterns: PatternSet, now: float | None, peek: tuple[Row, Bar] | None) -> list[PhaseRow]:
     ordered = ordered_rows(boot)
-    rows = [_row(boot, row, patterns, now, ordered) for row in ordered]
+    rows = [_row(boot, row, patterns, now, ordered, peek) for row in ordered]
     seen = {row.phase for row in ordered}
     over = boot.ready is not None or boot.is_over
     for phase in boot.plan:
@@ -139,7 +146,14 @@ def _title(patterns: PatternSet, phase: str) -> str:
     return phase if info is None else info.title
 
 
-def _row(boot: Boot, row: Row, patterns: PatternSet, now: float | None, ordered: list[Row]) -> PhaseRow:
+def _row(
+    boot: Boot,
+    row: Row,
+    patterns: PatternSet,
+    now: float | None,
+    ordered: list[Row],
+    peek: tuple[Row, Bar] | None,
+) -> PhaseRow:
     spans = row.all_spans()
     done = [span for span in row.spans.values() if not span.is_open]
     is_open = row.is_open
@@ -147,7 +161,8 @@ def _row(boot: Boot, row: Row, patterns: PatternSet, now: float | None, ordered:
     ended = None if is_open else _ended(row, spans, ordered)
     first = min(spans, key=lambda span: span.begin.offset)
     last = None if is_open else max((s.end for s in spans if s.end is not None), key=lambda place: place.offset)
-    progress, bars = _progress(row), tuple(map(_bar_row, row.bars))
+    progress = _peeked(row, peek) or _progress(row)
+    bars = tuple(map(_bar_row, row.bars))
     full = progress is not None and progress.total is not None and progress.done >= progress.total
     basis = Basis.LOGGED
     if any(span.basis is Basis.INFERRED for span in spans) or any(
@@ -234,6 +249,17 @@ def _progress(row: Row) -> Progress | None:
     return Progress(track.done, track.total, track.unit, track.rate_per_s)
 
 
+def _peeked(row: Row, peek: tuple[Row, Bar] | None) -> Progress | None:
+    """The bar of the open tail: its frame has no terminator yet, but a terminal would show it."""
+    if peek is None or peek[0] is not row:
+        return None
+    bar, known = peek[1], _progress(row)
+    if known is not None and known.total == bar.total and bar.done < known.done:
+        return None
+    unit = bar.unit if known is None else known.unit
+    return Progress(bar.done, bar.total, unit, bar.rate_per_s)
+
+
 def _bar_row(track: BarTrack) -> BarRow:
     return BarRow(
         track.title, track.done, track.total, track.unit, track.began_s, track.last_s, track.elapsed_s,
@@ -312,8 +338,3 @@ def _drift(boot: Boot) -> str | None:
     if boot.ready is None or boot.headless or boot.stamped < 20 or len(missing) * 2 <= len(expected):
         return None
     return f"looks newer than the pack: no line of {', '.join(missing)} was recognised"
-
-
-def bar_rank(row: Row) -> str:
-    """The rank whose bar speaks for a row."""
-    return next((rank for rank in sorted(row.spans, key=rank_key) if draws_bars(rank)), "")

@@ -16,13 +16,14 @@ from phasetrack.core.model import Bulk, Chunk, Closed, EvidenceSample, Outcome, 
 from phasetrack.core.model import End as SegmentEnd
 from phasetrack.core.segments import Segmenter
 from phasetrack.core.summary import summarize
+from phasetrack.core.tracks import row_of
 from phasetrack.core.verdict import judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from phasetrack.core.model import Input, PatternSet, Record, Snapshot, Zone
-    from phasetrack.core.state import Boot
+    from phasetrack.core.model import Bar, Input, PatternSet, Record, Snapshot, Zone
+    from phasetrack.core.state import Boot, Row
 
 
 class Tracker:
@@ -121,10 +122,30 @@ class Tracker:
         if now_s is not None and self._output_s is not None:
             silent = max(now_s - self._output_s, 0.0)
         shown = self._shown()
-        known = summarize(state, self._patterns, self._source(), boot=shown, silent_s=silent, ended=self._ended)
+        known = summarize(
+            state,
+            self._patterns,
+            self._source(),
+            boot=shown,
+            silent_s=silent,
+            ended=self._ended,
+            peek=self._peek(shown),
+        )
         stuck = None if shown is None else shown.stuck
         verdict = judge(known, self._patterns.phases, stuck=stuck, headless=shown is not None and shown.headless)
         return replace(known, verdict=verdict, next_check_s=_next_check(known))
+
+    def _peek(self, boot: Boot | None) -> tuple[Row, Bar] | None:
+        """The bar of the open tail and the row that it counts for; nothing is changed by looking."""
+        segment = self._segmenter.peek()
+        if segment is None or boot is None or boot.is_over:
+            return None
+        found: tuple[Row, Bar] | None = None
+        for event in self._classifier.peek(segment):
+            if event.bar is not None and event.rule is not None and event.rule.activity is None:
+                row = row_of(boot, event.bar, event.rule)
+                found = found if row is None else (row, event.bar)
+        return found
 
     def _shown(self) -> Boot | None:
         state = self._machine.state
