@@ -6,7 +6,7 @@ Frames as tqdm writes them (checked with tqdm 4.67)::
     Capturing batches (bs=48 avail_mem=17.21 GB):   4%|▍         | 1/23 [00:42<15:37, 42.62s/it]
       0%|          | 0/36 [00:00<?, ?it/s]
     model-00001-of-00004.safetensors:  12%|█▏        | 598M/4.98G [00:05<00:41, 106MB/s]
-    128it [00:03, 37.9it/s]
+    ██████████| 23/23 [00:06<00:00,  3.75it/s]      (the rest of a bar that a paste wrapped)
 
 A text may follow the closing bracket with nothing between them.
 """
@@ -19,8 +19,8 @@ from phasetrack.core.model import Bar
 
 _NUMBER = r"\d+(?:\.\d+)?[kKMGTP]?"
 _BAR = re.compile(
-    r"(?P<desc>[^%]{0,400}?):?\s*"
-    r"(?P<percent>\d{1,3})%(?: Completed)? ?\|(?:[^|\[\]]*\|)?\s*"
+    r"(?:(?P<desc>[^%]{0,400}?):?\s*(?P<percent>\d{1,3})%(?: Completed)? ?\|(?:[^|\[\]]*\|)?"
+    r"|\u2588[\u2588-\u258f ]*\|)\s*"
     rf"(?P<done>{_NUMBER})/(?P<total>{_NUMBER}|\?)\s+"
     r"\[(?P<elapsed>\d+(?::\d\d)+)<(?P<left>[^,\]]*)(?:, *(?P<rate>[^\]]*))?\]"
 )
@@ -40,7 +40,7 @@ def parse_bar(text: str) -> tuple[Bar, int] | None:
     total = found["total"]
     rate, unit = _rate(found["rate"] or "")
     bar = Bar(
-        found["desc"].strip(),
+        (found["desc"] or "").strip(),
         _number(found["done"]),
         None if total == "?" else _number(total),
         _elapsed(found["elapsed"]),

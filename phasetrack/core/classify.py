@@ -107,7 +107,7 @@ class Classifier:
         open_tail = segment.end is End.OPEN
         while rest:
             prefix, message = parse(rest, learned)
-            found = parse_bar(message) if "%" in message else None
+            found = parse_bar(message) if "%" in message or message[:1] == "\u2588" else None
             if found is not None:
                 bar, end = found
                 rest = message[end:].lstrip()

@@ -31,7 +31,12 @@ HEADER = "Traceback (most recent call last):"
 
 _FRAME = re.compile(r'\s*File "(?P<path>[^"]*)", line \d+(?:, in (?P<name>.*))?')
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
-_EXCEPTION = re.compile(r"(?P<kind>[A-Za-z_][\w.]*)(?::(?P<text>.*))?\Z", re.DOTALL)
+# ``torch.OutOfMemoryError: …``, ``EOFError``; not the rest of a frame that a paste wrapped (``duler_process``)
+_EXCEPTION = re.compile(
+    r"(?P<kind>(?:[A-Za-z_]\w*\.)*[A-Z]\w*)"
+    r"(?::(?P<text>[ \t].*)?|(?<=Error)|(?<=Exception)|(?<=Interrupt)|(?<=Exit)|(?<=Empty))\Z",
+    re.DOTALL,
+)
 _NOT_ENGINE = re.compile(r"/(?:tests?|bench\w*|benchmarks?|eval\w*|examples?)[/_.]")
 _UNCAUGHT = {"<module>", "_run_module_as_main", "_run_code", "_bootstrap"}
 # The module's own frame stands behind runpy's, a process's behind multiprocessing's.

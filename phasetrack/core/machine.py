@@ -216,6 +216,9 @@ class Machine:
         return boot
 
     def _is_same_start(self, boot: Boot, args: dict[str, Value], at: float | None) -> bool:
+        """Answer whether new arguments are the same start's: another node's, or printed twice."""
+        if at is not None and boot.heard_s is not None and at < boot.heard_s - _SAME_BOOT_S:
+            return True  # an earlier stamp: the other node's log, pasted behind
         if boot.is_over or boot.ready is not None:
             return False
         young = all(row.phase == "bootstrap" for row in boot.rows)
