@@ -753,7 +753,7 @@ class Machine:
             row = boot.row(boot.phase)
             gap = at - boot.heard_s
             if row is not None and (row.silence_s is None or gap > row.silence_s):
-                row.silence_s = gap
+                row.silence_s, row.silence_from_s = gap, boot.heard_s
         if boot.heard_s is None or at > boot.heard_s:
             boot.heard_s = at
 

@@ -422,6 +422,7 @@ class PhaseRow:
     slowest_rank: str | None = None
     skew_s: float | None = None
     longest_silence_s: float | None = None
+    silence_from_s: float | None = None  # when the longest silence began
     expected: Range | None = None
     note: str = ""  # "finishing (repack, slowest rank)"
     bars: tuple[BarRow, ...] = ()

@@ -107,6 +107,7 @@ class Row:
     bars: list[BarTrack] = field(default_factory=list)
     hint: Span | None = None  # told by a bar alone, before any rank said so
     silence_s: float | None = None
+    silence_from_s: float | None = None
     moved: BarTrack | None = None  # the bar that moved last
 
     @property

@@ -188,6 +188,7 @@ def _row(
         slowest_rank=_slowest(row),
         skew_s=_skew(done) if not is_open else None,
         longest_silence_s=row.silence_s,
+        silence_from_s=row.silence_from_s,
         note="finishing (repack, slowest rank)" if is_open and full and row.phase in LOADS else "",
         bars=bars,
         ranks=tuple(_rank_span(boot, span) for span in sorted(row.spans.values(), key=lambda s: rank_key(s.rank))),

@@ -107,6 +107,7 @@ def row_json(row: PhaseRow, zone: Zone) -> Json:
         "slowest_rank": row.slowest_rank,
         "skew_s": _rounded(row.skew_s),
         "longest_silence_s": _rounded(row.longest_silence_s),
+        "longest_silence_from": iso(row.silence_from_s, zone),
         "expected_s": None
         if row.expected is None
         else {"low": row.expected.low_s, "mid": row.expected.mid_s, "high": row.expected.high_s},
