@@ -7,26 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from phasetrack.core.model import Basis, Outcome, Status
-from phasetrack.views.words import clock, duration, glyph, iso, progress, size
+from phasetrack.core.model import Outcome
+from phasetrack.views.facts import shown_facts
+from phasetrack.views.rows import cells, last_ranks, share, total_s
+from phasetrack.views.words import duration, glyph, iso, progress, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from phasetrack.core.model import PhaseRow, Snapshot, Value
-
-# Facts in the order in which people ask for them: (fact, title)
-_FACTS = (
-    ("model_path", "model"), ("quantization", "quantization"), ("dtype", "dtype"), ("load_format", "load format"),
-    ("tp_size", "tp"), ("pp_size", "pp"), ("dp_size", "dp"), ("ep_size", "ep"), ("nnodes", "nodes"),
-    ("node_rank", "node rank"), ("speculative_algorithm", "draft"), ("speculative_draft_model_path", "draft model"),
-    ("attention_backend", "attention"), ("disaggregation_mode", "disaggregation"), ("weights_bytes", "weights"),
-    ("draft_weights_bytes", "draft weights"), ("kv_tokens", "KV tokens"), ("kv_bytes", "KV size"),
-    ("max_total_tokens", "max tokens"), ("max_running_requests", "max requests"), ("context_len_tokens", "context"),
-    ("mem_fraction_static", "mem fraction"), ("graph_mem_bytes", "graph memory"),
-    ("available_gpu_mem_bytes", "free GPU memory"), ("url", "url"),
-)  # fmt: skip
-_PARALLEL = {"tp_size", "pp_size", "dp_size", "ep_size", "nnodes"}
+    from phasetrack.core.model import PhaseRow, Snapshot
 
 
 def status_line(known: Snapshot, *, plain: bool = False) -> str:
@@ -72,7 +61,7 @@ def report_text(known: Snapshot, *, plain: bool = False, width: int = 80) -> str
     lines = [*_head(known), ""]
     if known.phases:
         lines += [*_table(known, plain=plain), ""]
-    for block in (_failure(known), _silences(known), _warnings(known), _facts(known, width), _boots(known)):
+    for block in (_failure(known), last_ranks(known), _warnings(known), _facts(known, width), _boots(known)):
         lines += [*block, ""] if block else []
     return "\n".join(lines).rstrip() + "\n"
 
@@ -127,44 +116,25 @@ def outcome_line(known: Snapshot) -> str:
 
 
 def _table(known: Snapshot, *, plain: bool) -> Iterator[str]:
-    total = known.startup_s
-    if total is None and known.now_s is not None and known.started_at_s is not None:
-        total = known.now_s - known.started_at_s
+    total = total_s(known)
     yield f"  {'phase':<20} {'begin':<8} {'elapsed':>12} {'share':>5}  {'progress':<15} {'ranks':>5} {'silent':>7}"
     for row in known.phases:
         yield _table_row(row, total, plain=plain)
     if known.between_phases_s is not None:
-        share = _share(known.between_phases_s, total)
-        yield f"  {'between phases':<20} {'':8} {duration(known.between_phases_s):>12} {share:>5}"
-    if any(row.basis is Basis.INFERRED for row in known.phases if row.status is not Status.PENDING):
+        part = share(known.between_phases_s, total)
+        yield f"  {'between phases':<20} {'':8} {duration(known.between_phases_s):>12} {part:>5}"
+    if any(cells(row, total).inferred for row in known.phases):
         yield "  ~ inferred: not printed by the engine"
 
 
 def _table_row(row: PhaseRow, total: float | None, *, plain: bool) -> str:
-    elapsed = "" if row.status in {Status.PENDING, Status.SKIPPED} else duration(row.elapsed_s)
-    mark = "~" if row.basis is Basis.INFERRED and elapsed else ""
-    ranks = f"{row.ranks_done}/{row.ranks_seen}" if row.ranks_seen > 1 else ""
-    begin = clock(row.began_s) if elapsed else str(row.status)
-    share = "" if row.phase in {"ready", "serving"} else _share(row.elapsed_s, total)
-    silent = _short(row.longest_silence_s)
-    title = row.title if row.occurrence == 1 else f"{row.title} ({row.occurrence})"
+    cell = cells(row, total)
+    elapsed = f"~{cell.elapsed}" if cell.inferred and cell.elapsed else cell.elapsed
     line = (
-        f"{glyph(row.status, plain=plain)} {title:<20} {begin:<8} {mark + elapsed:>12} {share:>5}"
-        f"  {progress(row.progress):<15} {ranks:>5} {silent:>7}"
+        f"{glyph(row.status, plain=plain)} {cell.title:<20} {cell.begin:<8} {elapsed:>12} {cell.share:>5}"
+        f"  {cell.progress:<15} {cell.ranks:>5} {cell.silent:>7}"
     )
-    return line.rstrip() + (f"  {row.note}" if row.note else "")
-
-
-def _short(seconds: float | None) -> str:
-    if seconds is None or seconds < 1:
-        return ""
-    return f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
-
-
-def _share(part: float | None, total: float | None) -> str:
-    if part is None or not total:
-        return ""
-    return f"{100 * part / total:.0f} %"
+    return line.rstrip() + (f"  {cell.note}" if cell.note else "")
 
 
 def _failure(known: Snapshot) -> list[str]:
@@ -181,11 +151,6 @@ def _failure(known: Snapshot) -> list[str]:
     return lines
 
 
-def _silences(known: Snapshot) -> list[str]:
-    slow = [row for row in known.phases if row.slowest_rank is not None and (row.skew_s or 0) >= 1]
-    return [f"{row.title}: {row.slowest_rank} was last, {duration(row.skew_s)} after the first." for row in slow]
-
-
 def _warnings(known: Snapshot) -> list[str]:
     return [
         f"Warning: {warning.message[:160]}" + (f" ({warning.count} times)" if warning.count > 1 else "")
@@ -194,18 +159,7 @@ def _warnings(known: Snapshot) -> list[str]:
 
 
 def _facts(known: Snapshot, width: int) -> list[str]:
-    pairs = [(title, _fact(known.facts, key)) for key, title in _FACTS if known.facts.get(key) is not None]
-    pairs = [(title, text) for title, text in pairs if text]
-    return [f"{title:<16} {text}"[:width] for title, text in pairs]
-
-
-def _fact(facts: Mapping[str, Value], key: str) -> str:
-    value = facts[key]
-    if key in _PARALLEL and value == 1:
-        return ""
-    if key.endswith("_bytes") and isinstance(value, int):
-        return size(value)
-    return f"{value:,}" if isinstance(value, int) and key.endswith(("tokens", "requests")) else str(value)
+    return [f"{title:<16} {text}"[:width] for title, text in shown_facts(known.facts)]
 
 
 def _boots(known: Snapshot) -> list[str]:

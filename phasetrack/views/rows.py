@@ -1,0 +1,80 @@
+"""A phase row in words: the same cells in the text, Markdown and HTML report.
+
+If each view spelled its own figures, two formats of one log would sooner or later disagree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from phasetrack.core.model import Basis, Status
+from phasetrack.views.words import clock, duration, progress
+
+if TYPE_CHECKING:
+    from phasetrack.core.model import PhaseRow, Snapshot
+
+# Milestones and what comes after the start have no share of it.
+_SHARELESS = {"ready", "serving"}
+_UNBEGUN = {Status.PENDING, Status.SKIPPED}
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """One line of the table of phases; empty where there is nothing to say."""
+
+    title: str
+    begin: str
+    elapsed: str
+    share: str
+    progress: str
+    ranks: str
+    silent: str
+    note: str
+    inferred: bool
+
+
+def cells(row: PhaseRow, total_s: float | None) -> Cells:
+    """Put a row into words.
+
+    Args:
+        row: the phase.
+        total_s: what its share is of; see ``total_s``.
+    """
+    begun = row.status not in _UNBEGUN
+    return Cells(
+        title=row.title if row.occurrence == 1 else f"{row.title} ({row.occurrence})",
+        begin=clock(row.began_s) if begun else str(row.status),
+        elapsed=duration(row.elapsed_s) if begun else "",
+        share="" if row.phase in _SHARELESS else share(row.elapsed_s, total_s),
+        progress=progress(row.progress),
+        ranks=f"{row.ranks_done}/{row.ranks_seen}" if row.ranks_seen > 1 else "",
+        silent=short(row.longest_silence_s),
+        note=row.note,
+        inferred=begun and row.basis is Basis.INFERRED,
+    )
+
+
+def total_s(known: Snapshot) -> float | None:
+    """What shares are of: the start, or the time until now where it is not finished."""
+    if known.startup_s is not None or known.now_s is None or known.started_at_s is None:
+        return known.startup_s
+    return known.now_s - known.started_at_s
+
+
+def share(part: float | None, total: float | None) -> str:
+    """``48 %``; empty where unknown."""
+    return "" if part is None or not total else f"{100 * part / total:.0f} %"
+
+
+def short(seconds: float | None) -> str:
+    """A silence in few cells; below a second it is none."""
+    if seconds is None or seconds < 1:
+        return ""
+    return f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
+
+
+def last_ranks(known: Snapshot) -> list[str]:
+    """Say which rank a phase had to wait for."""
+    slow = [row for row in known.phases if row.slowest_rank is not None and (row.skew_s or 0) >= 1]
+    return [f"{row.title}: {row.slowest_rank} was last, {duration(row.skew_s)} after the first." for row in slow]
