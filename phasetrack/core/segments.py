@@ -33,16 +33,17 @@ LIMIT = 64 * 1024
 
 # A character class alone is found several times faster than an alternation: this is the hot loop.
 _STOP = re.compile(rb"[\n\r\x1b\x00]")
-_CUT = re.compile(rb"\r*\n|\r+|\x1b\[\d*A|\x00+")
+# A cursor goes up by a few lines only; without a bound an escape's tail could not be told from a text.
+_CUT = re.compile(rb"\r*\n|\r+|\x1b\[\d{0,4}A|\x00+")
 _UNSURE = re.compile(rb"\r+")
-_UNSURE_TAIL = re.compile(rb"(?:\r+|\x1b(?:\[\d*)?)\Z")
+_UNSURE_TAIL = re.compile(rb"(?:\r+|\x1b(?:\[\d{0,4})?)\Z")
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]?"  # CSI, also one cut short
     r"|[\]P^_X][^\x07\x1b]*(?:\x07|\x1b\\|\Z)?"  # OSC, DCS, PM, APC, SOS
     r"|[ -/]*[0-Z\\-~]?)"  # two-byte and charset sequences
 )
-_CONTROL = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f]")
-_BACKSPACE = re.compile(r"[^\x08]?\x08")
+# C0 and C1, byte order marks, line separators, and what turns the direction of writing (it could forge a line)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 class Segmenter:
@@ -160,9 +161,20 @@ def clean(raw: bytes) -> str:
         return text.rstrip()
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
-    while "\b" in text:
-        text = _BACKSPACE.sub("", text)
-    return _CONTROL.sub("", text.replace("\r", "").replace("\n", "")).rstrip()
+    if "\b" in text:
+        text = _backspaced(text)
+    return _CONTROL.sub("", text.replace("\n", "")).rstrip()
+
+
+def _backspaced(text: str) -> str:
+    """Take a character back for each backspace."""
+    kept: list[str] = []
+    for char in text:
+        if char != "\b":
+            kept.append(char)
+        elif kept:
+            kept.pop()
+    return "".join(kept)
 
 
 def overwrite(frames: list[str]) -> str:
