@@ -3,17 +3,204 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from phasetrack.core.model import Closed, Outcome, Tick, VerdictState
+from phasetrack.core.model import Chunk, Closed, Outcome, Tick, VerdictState
 from phasetrack.core.tracker import Tracker
 from phasetrack.edges.file import open_log
 from phasetrack.errors import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from phasetrack.core.model import PatternSet, Record, Snapshot
+    from phasetrack.core.model import Input, PatternSet, Record, Snapshot, Zone
+    from phasetrack.edges.live import Live
+
+
+class Sampler(Protocol):
+    """Looks outside the log, at its own pace."""
+
+    interval_s: float
+
+    def sample(self, known: Snapshot, now_s: float) -> Input | None:
+        """Answer what was seen; None for nothing. Called from the session's own thread, one at a time."""
+
+
+def _silently(what: str) -> None:
+    del what
+
+
+class Session:
+    """One log being followed: source → tracker → records and snapshots.
+
+    For one thread at a time; the snapshots may go anywhere.
+    """
+
+    def __init__(
+        self,
+        patterns: PatternSet,
+        path: str,
+        *,
+        samplers: Sequence[Sampler] = (),
+        say: Callable[[str], None] = _silently,
+    ) -> None:
+        """Open a log to be followed; one that does not exist yet is waited for.
+
+        Args:
+            patterns: all packs, merged.
+            path: of the log, ``-`` for standard input.
+            samplers: what looks outside the log; each is asked when its interval has passed.
+            say: takes one line about the source itself: missing, rotated, truncated.
+
+        Raises:
+            SourceError: the log is there but cannot be read.
+        """
+        from phasetrack.edges.live import open_live
+
+        self.path = path
+        self.ended = False
+        self._tracker = Tracker(patterns, path)
+        self._source: Live = open_live(path, say)
+        self._samplers = {k: (sampler, 0.0) for k, sampler in enumerate(samplers)}
+        self._backlog: list[Record] | None = []  # None once it was read
+        self._lively = False  # whether output was seen to arrive
+        self._loop: Loop | None = None
+
+    @property
+    def zone(self) -> Zone:
+        """How this log's times are printed."""
+        return self._tracker.zone
+
+    @property
+    def source(self) -> Live:
+        """Where the bytes come from."""
+        return self._source
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether all that stood in the log before has been read."""
+        return self._backlog is None
+
+    def poll(self, wait_s: float) -> list[Record]:
+        """Take what is new, waiting up to ``wait_s`` for it; run the samplers that are due; tick the clock.
+
+        Returns:
+            The records it gave rise to. A backlog's come at once when it was read, those of the latest boot
+            only (of every server, where several write one log).
+
+        Raises:
+            SourceError: the log can be read no more.
+        """
+        if self._loop is None:
+            self._loop = Loop([self])
+        return self._loop.poll(wait_s)[0][1]
+
+    def step(self) -> tuple[bool, list[Record]]:
+        """Look once, without waiting; answer whether anything was new, and the records."""
+        if self.ended:
+            return False, []
+        moved, records = self._take()
+        if self._source.ended is not None:
+            return True, self._end(records, self._source.ended)
+        seen = self._look_around()
+        return moved or seen is not None, self._held_back(records + (seen or []))
+
+    def _take(self) -> tuple[bool, list[Record]]:
+        """Feed what is new in the source."""
+        moved, records = False, []
+        for item in self._source.read():
+            moved = True
+            self._lively |= isinstance(item, Chunk) and item.arrived_s is not None
+            records += self._tracker.feed(item)
+        return moved, records
+
+    def _look_around(self) -> list[Record] | None:
+        """Tick, and ask the samplers that are due; None where none of them had anything."""
+        now = time.time()
+        self._tracker.feed(Tick(now, None if self._lively else self._source.changed_s))
+        records: list[Record] | None = None
+        for k, (sampler, due) in self._samplers.items() if self._source.caught_up else ():
+            if time.monotonic() < due:
+                continue
+            found = sampler.sample(self._tracker.snapshot(now), now)
+            self._samplers[k] = sampler, time.monotonic() + sampler.interval_s
+            if found is not None:
+                records = (records or []) + self._tracker.feed(found)
+        return records
+
+    def _held_back(self, records: list[Record]) -> list[Record]:
+        """Keep the backlog's records until it is known which boot is the latest."""
+        if self._backlog is None:
+            return records
+        going = self._tracker.going
+        held = [record for record in (*self._backlog, *records) if record.boot in going]
+        self._backlog = None if self._source.caught_up or self.ended else held
+        return held if self._backlog is None else []
+
+    def finish(self, why: str) -> list[Record]:
+        """End the input, as when the writer is gone: what is there is read, and nothing more will come."""
+        return self._end([], why)
+
+    def _end(self, records: list[Record], why: str) -> list[Record]:
+        moved = True
+        while moved:
+            moved, more = self._take()
+            records = records + more
+        self.ended = True
+        return self._held_back(records + self._tracker.feed(Closed(why, time.time())))
+
+    def snapshot(self) -> Snapshot:
+        """Tell all that is known, as of now."""
+        return self._tracker.snapshot(None if self.ended else time.time())
+
+    def due_s(self) -> float:
+        """How long until a sampler wants to look."""
+        now = time.monotonic()
+        return min((max(due - now, 0.0) for _, due in self._samplers.values()), default=float("inf"))
+
+    def close(self) -> None:
+        """Let the source go."""
+        self._source.close()
+        if self._loop is not None:
+            self._loop.close()
+
+
+class Loop:
+    """Polls some sessions in turn, and sleeps between, no longer than any of them may."""
+
+    def __init__(self, sessions: Sequence[Session]) -> None:
+        """Take the sessions; their owner closes them."""
+        from phasetrack.edges.stdin import Pipe
+        from phasetrack.edges.wakeup import Wakeup
+
+        self._sessions = sessions
+        self._pipes = [session.source for session in sessions if isinstance(session.source, Pipe)]
+        self._wakeup = Wakeup([session.path for session in sessions if not isinstance(session.source, Pipe)])
+
+    def poll(self, wait_s: float) -> list[tuple[Session, list[Record]]]:
+        """Do for all sessions what ``Session.poll`` does for one."""
+        until = time.monotonic() + wait_s
+        while True:
+            steps = [(session, *session.step()) for session in self._sessions]
+            left = until - time.monotonic()
+            if left <= 0 or any(moved for _, moved, _ in steps) or all(session.ended for session in self._sessions):
+                return [(session, records) for session, _, records in steps]
+            self._sleep(min([left, *(session.due_s() for session in self._sessions)]))
+
+    def _sleep(self, wait_s: float) -> None:
+        from phasetrack.edges.stdin import wait_any
+        from phasetrack.edges.wakeup import BLIND_LOOK_S
+
+        going = [pipe for pipe in self._pipes if pipe.ended is None]
+        if not going:
+            self._wakeup.sleep(wait_s)
+        else:
+            only = len(self._pipes) == len(self._sessions)
+            wait_any(going, wait_s if only else min(wait_s, BLIND_LOOK_S))
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._wakeup.close()
 
 
 def read_whole(

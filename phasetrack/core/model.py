@@ -265,6 +265,15 @@ class Chunk:
 
     data: bytes
     arrived_s: float | None = None
+    recorded_s: float | None = None  # Unix time of these bytes, where a recording (a cast) kept it
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Bytes of the log that were not read. A hole holds zeros; else the lines in it are not known."""
+
+    bytes: int
+    hole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +308,8 @@ class ProcessSample:
     syscalls_read: int | None = None
     rss_bytes: int | None = None
     started_s: float | None = None  # our clock
+    read_chars: int | None = None  # bytes through read calls, from the page cache too; mmap does not move it
+    write_chars: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,8 +339,10 @@ class EvidenceSample:
     download_bytes: int | None = None  # *.incomplete of the hub cache
     log_bytes: int | None = None
     log_age_s: float | None = None
-    port_open: bool | None = None
+    port_open: bool | None = None  # a process of the tree listens on the server's port
     missing: tuple[str, ...] = ()  # what cannot be seen from here, in words
+    found: str = ""  # how the server was found, in words
+    port_owner: str = ""  # another program that listens on the server's port, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +359,101 @@ class ProbeResult:
     startup_s: float | None = None  # from /server_info, 0.5.18+
 
 
-Input: TypeAlias = Chunk | Tick | EvidenceSample | ProbeResult | Closed
+# --- what earlier boots took ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BootKey:
+    """What makes boots alike, from the finest to the coarsest; equal texts mean alike at that level."""
+
+    exact: str  # model, revision, quantisation, engine, parallel axes, draft, graphs, loader
+    release: str  # the same without the engine's version and the graph list
+    family: str  # model family, size and number of GPUs
+    size: str  # size class and kind of device
+    gpu: str = ""  # name where known; boots on another GPU are alike in size only
+    gpu_bytes: int | None = None  # free memory before loading: tells GPUs apart where no name is known
+
+
+@dataclass(frozen=True, slots=True)
+class PastStep:
+    """One step of a phase: what comes before its bars, each bar, what comes after."""
+
+    name: str  # "lead", "tail", or a bar's title with its number
+    elapsed_s: float
+    knots: tuple[float, ...] = ()  # of a bar: share of its time at each further 5 % done
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PastPhase:
+    """One phase of an earlier boot. Incomplete: it lasted at least this long."""
+
+    phase: str
+    occurrence: int
+    elapsed_s: float  # from its begin to its end, or to the begin of the next one
+    gap_s: float | None  # from its end to the next begin; None where not seen
+    complete: bool = True
+    silence_s: float | None = None
+    cache: str | None = None
+    steps: tuple[PastStep, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PastBoot:
+    """What is learned of one boot."""
+
+    key: BootKey
+    began_s: float | None  # log clock
+    outcome: str
+    startup_s: float | None
+    phases: tuple[PastPhase, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Priors:
+    """Earlier boots that are like this one, the newest first. An input: the core asks no database."""
+
+    boots: tuple[PastBoot, ...] = ()
+
+
+Input: TypeAlias = Chunk | Gap | Tick | EvidenceSample | ProbeResult | Closed | Priors
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One kind of outside evidence: what moved, and when it last did."""
+
+    id: str  # memory, storage, gpu_memory, compilers, caches, downloads, cpu, gpu_power
+    title: str
+    strong: bool  # movement alone proves work
+    moved_ago_s: float | None  # None: not since it is watched
+    watched_s: float
+    now: str = ""  # its value in words
+
+    @property
+    def flat_s(self) -> float:
+        """For how long it has not moved, as far as was seen."""
+        return self.watched_s if self.moved_ago_s is None else self.moved_ago_s
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that was seen outside the log up to one moment, as windows and ages. Our clock."""
+
+    now_s: float
+    age_s: float  # of the newest sample
+    watched_s: float  # since the first sample
+    channels: tuple[Channel, ...] = ()
+    processes: tuple[ProcessSample, ...] = ()  # alive in the newest sample
+    root_pid: int | None = None
+    root_gone_s: float | None = None  # for how long the main process is gone; None: alive or never seen
+    root_zombie: bool = False  # it is gone, and its parent does not notice
+    exit_code: int | None = None
+    lost: tuple[Sign, ...] = ()  # ranks' processes that went while others live
+    stopped: tuple[tuple[ProcessSample, float], ...] = ()  # state T, and for how long
+    blocked: tuple[tuple[ProcessSample, float], ...] = ()  # state D without a byte read, and for how long
+    missing: tuple[str, ...] = ()
+    found: str = ""
 
 
 # --- what is known ----------------------------------------------------------------------------------
@@ -359,6 +466,7 @@ class Range:
     low_s: float
     mid_s: float
     high_s: float
+    runs: int = 0  # like boots behind it; 0: shipped figures alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,6 +532,7 @@ class PhaseRow:
     longest_silence_s: float | None = None
     silence_from_s: float | None = None  # when the longest silence began
     expected: Range | None = None
+    cache: str | None = None  # "cold" or "warm": page cache of a load, compiled kernels of a capture
     note: str = ""  # "finishing (repack, slowest rank)"
     bars: tuple[BarRow, ...] = ()
     ranks: tuple[RankSpan, ...] = ()
@@ -463,6 +572,7 @@ class Verdict:
     deadline_s: float | None = None  # our clock: the engine gives up then if nothing changes
     deadline_why: str = ""
     next_step: str = ""  # a command or an act, where one helps
+    deadline_at_s: float | None = None  # the same moment on the log's clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,6 +587,8 @@ class Eta:
     source: str = ""  # "9 like boots"
     why: str = ""  # why the estimate moved, or why there is none
     done_fraction: float | None = None  # of the whole boot, by time
+    finish_s: float | None = None  # when the middle falls due, log clock; moves later only with a ``why``
+    phase_left: Range | None = None  # of the running phase alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -614,3 +726,4 @@ class Snapshot:
     drift: str | None = None
     ended: bool = False
     evidence: EvidenceSample | None = None
+    channels: tuple[Channel, ...] = ()  # what moved outside the log, with ages

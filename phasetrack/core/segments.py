@@ -49,7 +49,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2
 class Segmenter:
     """Cuts a byte stream. Sans-IO: ``feed`` it, take what it yields."""
 
-    __slots__ = ("_buffer", "_frame", "_line", "_offset", "_scanned", "frames", "swallow")
+    __slots__ = ("_buffer", "_frame", "_line", "_offset", "_scanned", "frames", "reached", "swallow")
 
     def __init__(self, *, line: int | None = 1, offset: int = 0) -> None:
         """Start at ``offset`` bytes; ``line`` is None where the lines before were not counted."""
@@ -59,6 +59,7 @@ class Segmenter:
         self._line = line
         self._frame = 0  # frames of this line so far
         self.frames = 0  # of the whole stream
+        self.reached = offset  # where the text of the newest segment ends
         self.swallow: re.Pattern[bytes] | None = None
 
     @property
@@ -122,12 +123,20 @@ class Segmenter:
         yield from self._emit(_UNSURE_TAIL.sub(b"", tail), self._offset, End.CUT)
         self._offset += len(tail)
 
+    def skip(self, count: int, *, hole: bool) -> Iterator[Segment]:
+        """Step over ``count`` bytes that were not read, yielding the tail before them. A hole holds no line end."""
+        yield from self.close()
+        self._offset += count
+        if not hole:
+            self._line, self._frame = None, 0
+
     def _emit(self, raw: bytes, offset: int, end: End) -> Iterator[Segment]:
         r"""Empty frames count for nothing: a bar that begins with ``\r`` has its text in frame 1."""
         text = clean(raw)
         if text:
             self._frame += 1
             self.frames += 1
+            self.reached = offset + len(raw)
             yield Segment(text, Place(self._line, self._frame, offset), end)
 
     def _step_over(self, run: bytes, offset: int) -> Bulk:
@@ -156,7 +165,11 @@ def clean(raw: bytes) -> str:
 
     A line's own end (``\r\n``) may still be on it; trailing blanks go too.
     """
-    text = raw.decode("utf-8", "replace")
+    return plain(raw.decode("utf-8", "replace"))
+
+
+def plain(text: str) -> str:
+    """Take out of a text what a terminal would not show. Never raises."""
     if text.isprintable():
         return text.rstrip()
     if "\x1b" in text:

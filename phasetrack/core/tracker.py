@@ -7,12 +7,13 @@ differs. It opens nothing and reads no clock.
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from phasetrack.core.classify import Classifier
 from phasetrack.core.machine import Machine
-from phasetrack.core.model import Bulk, Chunk, Closed, EvidenceSample, Outcome, ProbeResult, Segment, Source, Tick
+from phasetrack.core.model import Bulk, Chunk, Closed, EvidenceSample, Gap, Outcome, ProbeResult, Segment, Source, Tick
 from phasetrack.core.model import End as SegmentEnd
 from phasetrack.core.segments import Segmenter
 from phasetrack.core.summary import summarize
@@ -22,7 +23,7 @@ from phasetrack.core.verdict import judge
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from phasetrack.core.model import Bar, Input, PatternSet, Record, Snapshot, Zone
+    from phasetrack.core.model import Bar, Event, Input, PatternSet, Record, Snapshot, Zone
     from phasetrack.core.state import Boot, Row
 
 
@@ -58,6 +59,7 @@ class Tracker:
         self._bulk = _bulk_run(patterns)
         self._until_s = until_s
         self._machine.state.keep = boot
+        self._recorded: deque[tuple[int, float]] = deque()  # (bytes read by then, Unix time), of a recording
         self._output_s: float | None = None  # our clock: when the log last grew
         self._ended = False
         self._stopped = False
@@ -72,12 +74,22 @@ class Tracker:
         """Whether ``until_s`` has been reached: nothing more is taken."""
         return self._stopped
 
+    @property
+    def going(self) -> frozenset[int]:
+        """The numbers of the boots that no other boot of their server has followed."""
+        return frozenset(boot.number for boot in self._machine.state.live.values())
+
     def feed(self, item: Input) -> list[Record]:
         """Take one input; answer what it gave rise to. Never raises on any bytes."""
         if isinstance(item, Chunk):
             if item.arrived_s is not None and item.data:
                 self._output_s = item.arrived_s
+            if item.recorded_s is not None and item.data:
+                read = self._segmenter.offset + self._segmenter.pending
+                self._recorded.append((read + len(item.data), item.recorded_s))
             return list(self._take(self._segmenter.feed(item.data)))
+        if isinstance(item, Gap):
+            return list(self._take(self._segmenter.skip(item.bytes, hole=item.hole)))
         if isinstance(item, Tick):
             self._output_s = item.output_s if item.output_s is not None else self._output_s
             return []
@@ -95,8 +107,16 @@ class Tracker:
                 yield from self._step_over(segment)
                 continue
             for event in self._classifier.classify(segment):
-                yield from self._machine.advance(event)
+                yield from self._machine.advance(self._with_time(event) if self._recorded else event)
             self._settle()
+
+    def _with_time(self, event: Event) -> Event:
+        """Give a text the time at which a recording saw its last byte, as if a transport had stamped it."""
+        while len(self._recorded) > 1 and self._recorded[0][0] < self._segmenter.reached:
+            self._recorded.popleft()
+        if event.prefix.outer_s is not None:
+            return event
+        return event._replace(prefix=event.prefix._replace(outer_s=self._recorded[0][1], outer_offset_s=0))
 
     def _settle(self) -> None:
         state = self._machine.state

@@ -1,48 +1,61 @@
-"""Log files and standard input as chunks of bytes."""
+"""A log opened once, from its beginning: a file, an archive, a recording, or standard input."""
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
-from phasetrack.core.model import Chunk
+from phasetrack.core.model import Chunk, Gap
 from phasetrack.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import BinaryIO
 
 CHUNK_BYTES = 1 << 20
+# Enough to tell an archive from a log; a recording's header is one line.
+_HEAD_BYTES = 64 * 1024
+# First bytes that only an archive has; anything else is not worth the import that tells more.
+_ARCHIVES = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"{")
+# Holes shorter than this are read as the zeros that they are.
+HOLE_BYTES = 64 * 1024
 
 
 class OpenLog:
     """A log opened for reading once, from its beginning."""
 
-    def __init__(self, stream: BinaryIO, *, ends: bool, changed_s: float | None) -> None:
-        """Hold a stream.
+    def __init__(self, chunks: Iterator[Chunk | Gap], *, ends: bool, changed_s: float | None) -> None:
+        """Hold what will be read.
 
         Args:
-            stream: open for reading bytes.
-            ends: whether its end is an end: a pipe's is, a regular file's is not.
-            changed_s: when it last changed, our clock; None for a pipe.
+            chunks: its bytes, in order.
+            ends: whether its end is an end: a pipe's and an archive's is, a regular file's is not.
+            changed_s: when it last changed, our clock; None where it ends.
         """
-        self._stream = stream
+        self._chunks = chunks
         self.ends = ends
         self.changed_s = changed_s
 
-    def chunks(self, *, lines: int | None = None) -> Iterator[Chunk]:
+    def chunks(self, *, lines: int | None = None) -> Iterator[Chunk | Gap]:
         """Yield what is there; with ``lines``, no more than that many lines."""
         left = lines
-        while (left is None or left > 0) and (data := self._stream.read(CHUNK_BYTES)):
-            if left is not None:
-                found = data.count(b"\n")
-                if found >= left:
-                    data = data[: _after_line(data, left)]
-                left -= found
-            yield Chunk(data)
+        for chunk in self._chunks if left is None or left > 0 else ():
+            if left is None or isinstance(chunk, Gap):
+                yield chunk
+                continue
+            found = chunk.data.count(b"\n")
+            if found >= left:
+                yield replace(chunk, data=chunk.data[: _after_line(chunk.data, left)])
+                return
+            left -= found
+            yield chunk
 
 
 def _after_line(data: bytes, lines: int) -> int:
@@ -54,22 +67,82 @@ def _after_line(data: bytes, lines: int) -> int:
 
 @contextmanager
 def open_log(path: str) -> Iterator[OpenLog]:
-    """Open a log file, or standard input for ``-``.
+    """Open a log file, an archive of one, or standard input for ``-``.
 
     Raises:
         SourceError: it is missing, a directory, or not readable; the message says which.
     """
     if path == "-":
-        yield OpenLog(sys.stdin.buffer, ends=True, changed_s=None)
+        yield OpenLog(_piped(sys.stdin.buffer, path), ends=True, changed_s=None)
         return
     try:
-        stream = Path(path).open("rb")  # noqa: SIM115 - closed below
+        stream = Path(path).open("rb", buffering=0)  # noqa: SIM115 - closed below
     except OSError as fault:
         raise source_error(path, fault) from None
     with stream:
         facts = os.fstat(stream.fileno())
-        regular = stat.S_ISREG(facts.st_mode)
-        yield OpenLog(stream, ends=not regular, changed_s=facts.st_mtime if regular else None)
+        if not stat.S_ISREG(facts.st_mode):
+            yield OpenLog(_piped(stream, path), ends=True, changed_s=None)
+            return
+        head = os.pread(stream.fileno(), _HEAD_BYTES, 0)
+        if is_archive(head):
+            yield OpenLog(_unpacked(stream, head, path), ends=True, changed_s=None)
+        else:
+            yield OpenLog(_stored(stream.fileno(), path), ends=False, changed_s=facts.st_mtime)
+
+
+def _piped(stream: BinaryIO | io.FileIO, path: str) -> Iterator[Chunk]:
+    try:
+        while data := stream.read(CHUNK_BYTES):
+            yield Chunk(data)
+    except OSError as fault:
+        raise source_error(path, fault) from None
+
+
+def _stored(fd: int, path: str, position: int = 0) -> Iterator[Chunk | Gap]:
+    """A regular file from a byte of it, holes stepped over."""
+    try:
+        while True:
+            start = next_data(fd, position)
+            if start > position:
+                yield Gap(start - position, hole=True)
+            data = os.pread(fd, CHUNK_BYTES, start)
+            if not data:
+                return
+            yield Chunk(data)
+            position = start + len(data)
+    except OSError as fault:
+        raise source_error(path, fault) from None
+
+
+def _unpacked(stream: io.FileIO, head: bytes, path: str) -> Iterator[Chunk]:
+    from phasetrack.edges import archive
+
+    plain = archive.decompressed(io.BufferedReader(stream), head, path)
+    blocks = archive.blocks(plain, CHUNK_BYTES)
+    first = next(blocks, b"")
+    parts = chain([first], blocks)
+    yield from archive.cast_chunks(parts) if archive.is_cast(first) else map(Chunk, parts)
+
+
+def next_data(fd: int, position: int) -> int:
+    """Where data begins at or behind ``position``: a writer that went on in a truncated file leaves a hole."""
+    if os.fstat(fd).st_size - position < HOLE_BYTES:
+        return position
+    try:
+        start = os.lseek(fd, position, os.SEEK_DATA)
+    except OSError:
+        return position  # no data behind it, or a file system that cannot tell
+    return start if start - position >= HOLE_BYTES else position
+
+
+def is_archive(head: bytes) -> bool:
+    """Whether a file that begins so is finished and kept, not a log that may grow."""
+    if not head.startswith(_ARCHIVES):
+        return False
+    from phasetrack.edges import archive
+
+    return archive.is_archive(head)
 
 
 def source_error(path: str, fault: OSError) -> SourceError:
