@@ -1,0 +1,334 @@
+"""Snapshot to the geometry of a Gantt chart: what stands where, in percent of one time line.
+
+Percent, not pixels: the same numbers draw a phone, a wide screen and a print, with or without scripts. Sizes
+are bounded here, so that a page stays small for any log: what does not fit is added up and said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from phasetrack.core.model import Outcome, Status
+from phasetrack.core.say import duration
+from phasetrack.views.rows import Cells, cells, total_s
+from phasetrack.views.words import clock, count, glyph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from phasetrack.core.model import BarRow, PhaseRow, RankSpan, Snapshot
+
+# A healthy boot has about 12 rows; a log that restarts a phase for ever has more than anybody reads.
+LANES_MAX = 60
+# Strips of all lanes together: 8 rows of 64 ranks are drawn one by one, 512 ranks in groups.
+STRIPS_MAX = 600
+# Curves drawn into all lanes together.
+CURVES_MAX = 120
+# Below these a silence is not worth a mark: a healthy bar pauses as long.
+_SILENCE_S = 2.0
+_SILENCE_SHARE = 0.01
+# Narrower than this, strips of ranks are one line over the other and say nothing.
+_VISIBLE = 0.4
+# Room right of the last moment, so that a mark there is seen.
+_MARGIN = 1.012
+# About this many labels fit beside each other on a phone.
+_TICKS = 6
+FAMILIES = {
+    "bootstrap": "boot", "download": "load", "dist_init": "boot", "target_load": "load", "draft_load": "load",
+    "kv_cache": "memory", "draft_kv": "memory", "target_graph": "graph", "draft_graph": "graph", "http_up": "serve",
+    "warmup": "serve", "ready": "serve", "serving": "serve",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of time in a lane."""
+
+    left: float  # percent
+    width: float  # percent
+    tip: str  # what it says when pointed at
+    kind: str = ""
+    label: str = ""  # drawn beside it where there is room
+    top: float = 0.0  # pixels from the lane's top, for strips
+    path: str = ""  # SVG path in a box of 100 x 100, for curves
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One phase."""
+
+    key: str  # unique within a page
+    row: PhaseRow
+    cells: Cells
+    family: str  # which colour
+    glyph: str
+    lines: str  # "lines 12–40"
+    span: Piece | None = None
+    curves: tuple[Piece, ...] = ()
+    silence: Piece | None = None
+    expected: Piece | None = None
+    activities: tuple[Piece, ...] = ()
+    strips: tuple[Piece, ...] = ()
+    strip_px: float = 0.0
+    height_px: float = 26.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A labelled point of the time line."""
+
+    left: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A whole boot over one time line."""
+
+    begin_s: float | None  # log clock; None where the log prints no times
+    length_s: float
+    clock_s: float | None  # seconds of the day at its beginning, for labels
+    ticks: tuple[Tick, ...]
+    lanes: tuple[Lane, ...]
+    gaps: tuple[Piece, ...]  # what no phase claims
+    marks: tuple[Piece, ...]  # ready, failure, now
+    left_out: tuple[int, float] | None  # rows that are not drawn, and their seconds together
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    begin_s: float
+    length_s: float
+
+    def at(self, moment_s: float) -> float:
+        return round(min(max((moment_s - self.begin_s) / self.length_s, 0.0), 1.0) * 100, 3)
+
+    def piece(self, begin_s: float, end_s: float, tip: str, kind: str = "") -> Piece:
+        left = self.at(begin_s)
+        return Piece(left, round(max(self.at(end_s) - left, 0.0), 3), tip, kind)
+
+    def holds(self, moment_s: float) -> bool:
+        return self.begin_s <= moment_s <= self.begin_s + self.length_s
+
+
+def chart(known: Snapshot, *, prefix: str = "phase", length_s: float | None = None) -> Chart:
+    """Lay a boot out.
+
+    Args:
+        known: the snapshot.
+        prefix: of the lanes' keys, where a page holds more than one chart.
+        length_s: length of the time line, where several charts share one scale; None: as long as the start.
+    """
+    begin, end = extent(known)
+    total = total_s(known)
+    rows, left_out = _drawn(known.phases)
+    if begin is None or end is None:
+        lanes = [_lane(row, f"{prefix}-{k}", total) for k, row in enumerate(rows, 1)]
+        return Chart(None, 0.0, None, (), tuple(lanes), (), (), left_out)
+    scale = _Scale(begin, (length_s or max(end - begin, 1.0)) * _MARGIN)
+    per_row = max(STRIPS_MAX // max(sum(len(row.ranks) > 1 for row in rows), 1), 8)
+    curves = [CURVES_MAX]
+    lanes = [
+        _drawn_lane(_lane(row, f"{prefix}-{k}", total), scale, known, per_row, curves) for k, row in enumerate(rows, 1)
+    ]
+    return Chart(
+        begin, scale.length_s, begin % 86400, _ticks(scale), tuple(lanes), tuple(_gaps(known, scale, end)),
+        tuple(_marks(known, scale)), left_out,
+    )  # fmt: skip
+
+
+def extent(known: Snapshot) -> tuple[float | None, float | None]:
+    """Answer from when to when the start is drawn; serving, which may last for days, is not."""
+    starts = [row.began_s for row in known.phases if row.began_s is not None]
+    begin = known.started_at_s if known.started_at_s is not None else min(starts, default=None)
+    if begin is None:
+        return None, None
+    begin = min([begin, *starts])
+    if known.ready_at_s is not None:
+        return begin, known.ready_at_s
+    ends = [row.ended_s for row in known.phases if row.ended_s is not None and row.phase != "serving"]
+    failed = known.failure.at_s if known.failure is not None else None
+    return begin, max([begin, *starts, *ends, *(t for t in (known.now_s, failed) if t is not None)])
+
+
+def _drawn(rows: Sequence[PhaseRow]) -> tuple[list[PhaseRow], tuple[int, float] | None]:
+    """The rows to draw: all, or the longest of too many, in their order."""
+    if len(rows) <= LANES_MAX:
+        return list(rows), None
+    longest = sorted(range(len(rows)), key=lambda k: (-(rows[k].elapsed_s or 0.0), k))
+    kept, rest = set(longest[:LANES_MAX]), longest[LANES_MAX:]
+    return [row for k, row in enumerate(rows) if k in kept], (len(rest), sum(rows[k].elapsed_s or 0.0 for k in rest))
+
+
+def _lane(row: PhaseRow, key: str, total: float | None) -> Lane:
+    family = "failed" if row.status is Status.FAILED else FAMILIES.get(row.phase, "other")
+    return Lane(key, row, cells(row, total), family, glyph(row.status), lines_of(row.begin_line, row.end_line))
+
+
+def lines_of(begin: int | None, end: int | None) -> str:
+    """``line 12``, ``lines 12–40``; empty where the lines were not counted."""
+    if begin is None:
+        return ""
+    return f"line {begin}" if end is None or end == begin else f"lines {begin}–{end}"
+
+
+def _drawn_lane(lane: Lane, scale: _Scale, known: Snapshot, strips_max: int, curves_left: list[int]) -> Lane:
+    row = lane.row
+    if row.began_s is None or not scale.holds(row.began_s) or row.phase in {"ready", "serving"}:
+        return lane
+    end = row.ended_s if row.ended_s is not None else scale.begin_s + scale.length_s
+    if row.elapsed_s is not None and row.ended_s is None:
+        end = row.began_s + row.elapsed_s
+    curves = tuple(_curves(row, scale))[: curves_left[0]]
+    curves_left[0] -= len(curves)
+    strips, strip_px = _strips(row, scale, end, strips_max)
+    strips = strips if any(strip.width >= _VISIBLE for strip in strips) else []
+    activities = tuple(_activities(known, row, scale, end))
+    silence = _silence(row, scale)
+    room = 26.0 + (5.0 if activities else 0.0) + (7.0 if row.expected is not None else 0.0)
+    return replace(
+        lane,
+        span=scale.piece(row.began_s, end, _tip(lane), kind=lane.family),
+        curves=curves,
+        silence=silence,
+        expected=_expected(row, scale),
+        activities=activities,
+        strips=tuple(replace(strip, top=room - 3 + k * (strip_px + 1)) for k, strip in enumerate(strips)),
+        strip_px=strip_px,
+        height_px=room + (len(strips) * (strip_px + 1) if strips else 0.0),
+    )
+
+
+def _tip(lane: Lane) -> str:
+    cell, row = lane.cells, lane.row
+    parts = [f"{cell.title}: {'about ' if cell.inferred else ''}{cell.elapsed}"]
+    parts.append(f"{clock(row.began_s)} to {clock(row.ended_s)}" if row.ended_s is not None else str(row.status))
+    parts += [text for text in (cell.progress, lane.lines, cell.note) if text]
+    return " · ".join(parts)
+
+
+def _curves(row: PhaseRow, scale: _Scale) -> Iterator[Piece]:
+    for bar in row.bars:
+        if bar.began_s is None or bar.elapsed_s is None or len(bar.curve) < 3 or not bar.total:
+            continue
+        tip = f"{bar.title}: {count(bar.done)}/{count(bar.total)} in {duration(bar.elapsed_s)}"
+        piece = scale.piece(bar.began_s, bar.began_s + bar.elapsed_s, tip)
+        if piece.width > 0:
+            yield Piece(piece.left, piece.width, tip, path=curve_path(bar))
+
+
+def curve_path(bar: BarRow) -> str:
+    """A bar's progress as an area in a box of 100 x 100: time to the right, done upwards."""
+    times = _spread([x for x, _ in bar.curve])
+    span, total = max(times[-1] if times else 0.0, 1e-9), bar.total or 1.0
+    points = [(_pct(x / span), 100 - _pct(y / total)) for x, (_, y) in zip(times, bar.curve, strict=True)]
+    return "M0,100" + "".join(f"L{x:g},{y:g}" for x, y in points) + "L100,100Z"
+
+
+def _spread(times: list[float]) -> list[float]:
+    """Bars print whole seconds; frames of one second are set evenly into it, where they were."""
+    groups = [(at, len(list(same))) for at, same in groupby(times)]
+    if all(n == 1 for _, n in groups):
+        return times
+    return [at + (k + 1) / n for at, n in groups for k in range(n)]
+
+
+def _pct(fraction: float) -> float:
+    return round(min(max(fraction, 0.0), 1.0) * 100, 1)
+
+
+def _silence(row: PhaseRow, scale: _Scale) -> Piece | None:
+    longest, since = row.longest_silence_s, row.silence_from_s
+    if longest is None or since is None or longest < max(_SILENCE_S, _SILENCE_SHARE * scale.length_s):
+        return None
+    piece = scale.piece(since, since + longest, f"Silent for {duration(longest)} from {clock(since)}")
+    return Piece(piece.left, piece.width, piece.tip, label=duration(longest) if piece.width >= 8 else "")
+
+
+def _expected(row: PhaseRow, scale: _Scale) -> Piece | None:
+    expected = row.expected
+    if expected is None or row.began_s is None:
+        return None
+    tip = f"Expected {duration(expected.low_s)} to {duration(expected.high_s)}, most likely {duration(expected.mid_s)}"
+    return scale.piece(row.began_s + expected.low_s, row.began_s + expected.high_s, tip)
+
+
+def _activities(known: Snapshot, row: PhaseRow, scale: _Scale, end: float) -> Iterator[Piece]:
+    for doing in known.activities[:200]:
+        if doing.phase != row.phase or doing.began_s is None or not (row.began_s or 0) <= doing.began_s <= end:
+            continue
+        until = doing.ended_s if doing.ended_s is not None else end
+        yield scale.piece(doing.began_s, until, f"{doing.title}: {duration(until - doing.began_s)}")
+
+
+def _strips(row: PhaseRow, scale: _Scale, end: float, most: int) -> tuple[list[Piece], float]:
+    """One strip a rank, or one a group of neighbours where there are too many; and how thick they are."""
+    spans = [span for span in row.ranks if span.began_s is not None]
+    if len(spans) < 2:
+        return [], 0.0
+    size = -(-len(spans) // most)
+    groups = [spans[k : k + size] for k in range(0, len(spans), size)]
+    return [_strip(row, group, scale, end) for group in groups], 4.0 if len(groups) <= 16 else 2.0
+
+
+def _strip(row: PhaseRow, spans: list[RankSpan], scale: _Scale, end: float) -> Piece:
+    began = min(span.began_s for span in spans if span.began_s is not None)
+    ended = max(span.ended_s if span.ended_s is not None else end for span in spans)
+    names = rank_name(spans[0].rank) + (f" to {rank_name(spans[-1].rank)}" if len(spans) > 1 else "")
+    last = any(span.rank == row.slowest_rank for span in spans) and (row.skew_s or 0) > 0
+    tip = f"{names}: {duration(ended - began)}, {clock(began)} to {clock(ended)}"
+    if last:
+        tip += f", last, {duration(row.skew_s)} after the first"
+    if any(span.ended_s is None for span in spans):
+        tip += ", not finished"
+    return scale.piece(began, ended, tip, kind="last" if last else "")
+
+
+def rank_name(rank: str) -> str:
+    """A rank's tag; the lone rank of a log that prints none."""
+    return rank or "untagged"
+
+
+def _gaps(known: Snapshot, scale: _Scale, end: float) -> Iterator[Piece]:
+    """The stretches of the start that no phase claims; the snapshot says how long they are together."""
+    if known.started_at_s is None or known.between_phases_s is None:
+        return
+    reach = known.started_at_s
+    begun = (row for row in known.phases if row.began_s is not None)
+    for begin, stop in sorted((row.began_s or 0.0, row.ended_s if row.ended_s is not None else end) for row in begun):
+        if min(begin, end) > reach:
+            yield scale.piece(reach, min(begin, end), f"Between phases: {duration(min(begin, end) - reach)}")
+        reach = max(reach, stop)
+
+
+def _marks(known: Snapshot, scale: _Scale) -> Iterator[Piece]:
+    if known.ready_at_s is not None:
+        yield Piece(scale.at(known.ready_at_s), 0.0, f"Ready at {clock(known.ready_at_s)}", "ready", "ready")
+    failure = known.failure
+    if failure is not None and failure.at_s is not None and scale.holds(failure.at_s):
+        yield Piece(scale.at(failure.at_s), 0.0, f"First cause at {clock(failure.at_s)}", "failed", "first cause")
+    if known.outcome is Outcome.STARTING and known.now_s is not None:
+        yield Piece(scale.at(known.now_s), 0.0, f"Now: {clock(known.now_s)}", "now", "now")
+
+
+def _ticks(scale: _Scale) -> tuple[Tick, ...]:
+    step = tick_step(scale.length_s / _TICKS)
+    n = int(scale.length_s / _MARGIN // step)
+    return tuple(Tick(round(100 * k * step / scale.length_s, 3), offset(k * step)) for k in range(n + 1))
+
+
+def tick_step(least_s: float) -> float:
+    """The round step that is no less than this."""
+    steps = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200)
+    found = next((step for step in steps if step >= least_s), None)
+    return float(found) if found is not None else -(-least_s // 86400) * 86400.0
+
+
+def offset(seconds: float) -> str:
+    """A label of the time line: ``0``, ``40 s``, ``2:30``, ``1:05:00``."""
+    if seconds < 120:
+        return f"{seconds:g} s" if seconds else "0"
+    hours, rest = divmod(int(seconds), 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
