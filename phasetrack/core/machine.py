@@ -747,6 +747,8 @@ class Machine:
         """Note the time of an output; the longest silence goes to the phase that it interrupted."""
         if stamped and at is not None:
             boot.stamp_s = at
+            if boot.started_at_s is None:
+                self._start_clock(boot, at)
         if at is None:
             return
         if boot.heard_s is not None and at > boot.heard_s and boot.phase is not None:
@@ -756,6 +758,14 @@ class Machine:
                 row.silence_s, row.silence_from_s = gap, boot.heard_s
         if boot.heard_s is None or at > boot.heard_s:
             boot.heard_s = at
+
+    def _start_clock(self, boot: Boot, at: float) -> None:
+        """A boot that an unstamped line opened starts at its first stamped one."""
+        boot.started_at_s = at
+        row = boot.row("bootstrap")
+        for span in row.spans.values() if row is not None else ():
+            if span.began_s is None and span.end is None:
+                span.began_s = span.sort_s = at
 
     def _follow(self, boot: Boot) -> None:
         """Tell when the current phase changed: the earliest-begun open span, else the last one ended."""
