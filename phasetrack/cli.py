@@ -9,12 +9,18 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from phasetrack import __version__
 from phasetrack.errors import Exit, PhasetrackError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from phasetrack.core.model import Record, Snapshot
+    from phasetrack.core.tracker import Tracker
 
 app = typer.Typer(
     name="phasetrack",
@@ -32,6 +38,9 @@ class ReportFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     NDJSON = "ndjson"
+    MD = "md"
+    HTML = "html"
+    TRACE = "trace"
 
 
 Log = Annotated[str, typer.Argument(metavar="LOG", help="The server's log file, or - for standard input.")]
@@ -98,24 +107,60 @@ def report(
     patterns: Patterns = None,
     ascii_only: Ascii = False,
 ) -> None:
-    """Postmortem of a whole log: a table of phases, the outcome, the first cause, the facts."""
+    """Postmortem of a whole log: a table of phases, the outcome, the first cause, the facts.
+
+    md is for an issue, html is one page to keep or send, trace opens in ui.perfetto.dev.
+    """
     from phasetrack.run import read_whole
-    from phasetrack.views.jsonl import dumps, record_json, snapshot_json
-    from phasetrack.views.plain import report_text
 
     tracker, records = read_whole(_load(patterns), log, at_line=at_line, at_s=_moment(at), boot=boot)
+    if form is ReportFormat.NDJSON:
+        _stream(tracker, records, output, boot)
+        return
+    for _ in records:
+        pass
+    known = tracker.snapshot()
+    _check_boot(known.boot, boot)
     with _target(output) as out:
-        for record in records:
-            if form is ReportFormat.NDJSON:
-                out.write(dumps(record_json(record, tracker.zone)) + "\n")
+        out.write(_rendered(form, known, plain=_plain(ascii_only)))
+
+
+def _rendered(form: ReportFormat, known: Snapshot, *, plain: bool) -> str:
+    """A report as text; each view is imported only where it is asked for."""
+    if form is ReportFormat.JSON:
+        from phasetrack.views.jsonl import dumps, snapshot_json
+
+        return dumps(snapshot_json(known), indent=2) + "\n"
+    if form is ReportFormat.MD:
+        from phasetrack.views.markdown import report_markdown
+
+        return report_markdown(known)
+    if form is ReportFormat.HTML:
+        from phasetrack.views.page import report_page
+
+        return report_page(known)
+    if form is ReportFormat.TRACE:
+        from phasetrack.views.trace import report_trace
+
+        return report_trace(known)
+    from phasetrack.views.plain import report_text
+
+    return report_text(known, plain=plain)
+
+
+def _stream(tracker: Tracker, records: Iterator[Record], output: Path | None, boot: int | None) -> None:
+    """One record a line as they come; the whole snapshot is the last."""
+    from itertools import chain
+
+    from phasetrack.views.jsonl import dumps, record_json, snapshot_json
+
+    first = next(records, None)  # a log that cannot be read leaves the output alone
+    with _target(output) as out:
+        for record in chain(() if first is None else (first,), records):
+            out.write(dumps(record_json(record, tracker.zone)) + "\n")
         known = tracker.snapshot()
         _check_boot(known.boot, boot)
-        if form is ReportFormat.NDJSON:
-            out.write(dumps({"type": "snapshot", "snapshot": snapshot_json(known)}) + "\n")
-        elif form is ReportFormat.JSON:
-            out.write(dumps(snapshot_json(known), indent=2) + "\n")
-        else:
-            out.write(report_text(known, plain=_plain(ascii_only)))
+        out.write(dumps({"type": "snapshot", "snapshot": snapshot_json(known)}) + "\n")
 
 
 def _load(patterns: list[Path] | None):  # type: ignore[no-untyped-def] # noqa: ANN202 - its type would be imported for every command
@@ -130,7 +175,7 @@ def _target(output: Path | None):  # type: ignore[no-untyped-def] # noqa: ANN202
     if output is None:
         return nullcontext(sys.stdout)
     try:
-        return output.open("w", encoding="utf-8")
+        return output.open("w", encoding="utf-8", errors="replace")
     except OSError as fault:
         raise UsageError(f"{output}: cannot be written: {fault.strerror}") from None
 

@@ -221,13 +221,13 @@ def _curves(row: PhaseRow, scale: _Scale) -> Iterator[Piece]:
 
 def curve_path(bar: BarRow) -> str:
     """A bar's progress as an area in a box of 100 x 100: time to the right, done upwards."""
-    times = _spread([x for x, _ in bar.curve])
+    times = spread([x for x, _ in bar.curve])
     span, total = max(times[-1] if times else 0.0, 1e-9), bar.total or 1.0
     points = [(_pct(x / span), 100 - _pct(y / total)) for x, (_, y) in zip(times, bar.curve, strict=True)]
     return "M0,100" + "".join(f"L{x:g},{y:g}" for x, y in points) + "L100,100Z"
 
 
-def _spread(times: list[float]) -> list[float]:
+def spread(times: list[float]) -> list[float]:
     """Bars print whole seconds; frames of one second are set evenly into it, where they were."""
     groups = [(at, len(list(same))) for at, same in groupby(times)]
     if all(n == 1 for _, n in groups):
