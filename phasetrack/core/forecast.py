@@ -1,0 +1,332 @@
+"""How long a boot will still take: what remains, piece by piece, summed by stratified draws.
+
+The pieces are the rest of the current phase (its running step, given that it has not ended yet, and the steps
+and the gap behind it) and every phase still to come. What a run shows of itself enters in three ways: the
+running step lasts at least as long as it has; a moving bar tells its own pace, weighed against history by
+precision; and the finished steps tell whether *this machine is slow today*, one factor shared by all pieces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from typing import TYPE_CHECKING, NamedTuple
+
+from phasetrack.core.laws import DRAWS, FLOOR_S, Law, beyond, normal_strata, quantile, strata
+from phasetrack.core.likes import Part
+from phasetrack.core.model import Range, Status
+from phasetrack.core.past import KNOTS, LEAD, TAIL, leading_bars, step_names, timed_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from phasetrack.core.likes import Likes
+    from phasetrack.core.model import BarRow, PhaseRow, Snapshot
+
+# The part of a spread that all pieces share: the same disk, the same busy host.
+_SHARED = 0.5
+_ALONE = sqrt(1 - _SHARED**2)
+
+# History of a phase is dropped where its own bar tells a time outside a third to three times of it.
+_DROP_RATIO = 3.0
+_DROP_AFTER_S = 15.0
+_TRUST_FROM = 0.05  # below this share done, a bar tells nothing yet
+
+# A phase that has begun proves that these are over, printed or not.
+_RANK_PHASES = ("bootstrap", "download", "dist_init", "target_load", "draft_load", "kv_cache", "draft_kv")
+_GRAPH_PHASES = ("target_graph", "draft_graph")
+_PASSED_BY = {
+    "dist_init": ("bootstrap",),
+    "target_load": ("bootstrap", "dist_init", "download"),
+    "draft_load": ("bootstrap", "dist_init", "download", "target_load"),
+    "kv_cache": ("bootstrap", "dist_init", "download", "target_load"),
+    "draft_kv": _RANK_PHASES,
+    "target_graph": ("bootstrap", "dist_init", "download", "target_load", "kv_cache"),
+    "draft_graph": (*_RANK_PHASES, "target_graph"),
+    "http_up": (*_RANK_PHASES, *_GRAPH_PHASES),
+    "warmup": (*_RANK_PHASES, *_GRAPH_PHASES, "http_up"),
+}
+
+
+class Piece(NamedTuple):
+    """One stretch of time that is still to pass, or to end."""
+
+    name: str  # seeds its draws
+    parts: tuple[Part, ...]
+    spent_s: float = 0.0
+    chance: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What remains, before it is put in words."""
+
+    left: Range
+    phase_left: Range | None  # of the running phase
+    phase: str
+    spent_s: float  # in the running phase
+    live: bool = False  # the running bar's own pace decides
+    dropped: str = ""  # why history was dropped
+    beyond: float = 1.0  # share of known starts that spend longer in the running phase
+
+
+def forecast(known: Snapshot, likes: Likes) -> Forecast | None:
+    """Tell what remains of a boot that is starting; None where its log holds no times.
+
+    The same snapshot and the same past give the same answer.
+    """
+    rows = timed_rows(known)
+    if not rows or known.now_s is None:
+        return None
+    running = _Running(known, rows, likes)
+    here = list(running.pieces())
+    pieces = [*here, *_planned(known, rows, likes)]
+    shift, spread = running.slow()
+    draws = _sum(pieces, shift, spread)
+    inside = [piece for piece in here if not piece.name.startswith("gap")]
+    phase_left = _range(_sum(inside, shift, spread)) if inside else None
+    row = rows[-1]
+    spent = max(known.now_s - (row.began_s or known.now_s), 0.0)
+    share = sum(part.weight * part.law.survival(spent) for part in likes.body(row.phase, row.occurrence))
+    return Forecast(_range(draws), phase_left, row.phase, spent, running.live, running.dropped, share)
+
+
+def before_the_log(likes: Likes, spent_s: float) -> Forecast:
+    """What a start takes from the command to ready, while nothing has been printed."""
+    from phasetrack.core import shipped
+    from phasetrack.core.laws import of_seconds
+
+    silent = of_seconds(shipped.SILENT_START.typical_s, shipped.SILENT_START.spread)
+    typical = likes.typical() or ["bootstrap", "dist_init", "target_load", "kv_cache", "target_graph", "warmup"]
+    pieces = [Piece("silent start", (Part(1.0, silent),), spent_s)]
+    for phase in typical:
+        pieces += [Piece(phase, likes.body(phase)), Piece(f"gap {phase}", likes.gap(phase))]
+    return Forecast(_range(_sum(pieces, 0.0, 1.0)), None, "bootstrap", spent_s)
+
+
+def expected(likes: Likes, phase: str, occurrence: int) -> Range:
+    """How long a phase usually takes."""
+    parts = likes.body(phase, occurrence)
+    runs = len([one for one in likes.of(phase, occurrence) if one.level <= 2 and one.phase.complete])
+    found = _range(_sum([Piece(phase, parts)], 0.0, 1.0))
+    return Range(found.low_s, found.mid_s, found.high_s, runs)
+
+
+class _Running:
+    """The phase that began last: where it stands, and what is left of it."""
+
+    def __init__(self, known: Snapshot, rows: list[PhaseRow], likes: Likes) -> None:
+        self._rows, self._likes = rows, likes
+        self._row = rows[-1]
+        self._now = known.now_s or 0.0
+        self._told: list[tuple[float, float, float]] = []  # (actual, law's mu, law's sd) of what is finished
+        self.live = False
+        self.dropped = ""
+
+    def pieces(self) -> Iterator[Piece]:
+        row = self._row
+        gap = self._likes.gap(row.phase, row.occurrence)
+        if row.status is Status.DONE and row.ended_s is not None:
+            yield Piece(f"gap {row.phase}", gap, self._since(row.ended_s))
+            return
+        yield from self._inside(row)
+        yield Piece(f"gap {row.phase}", gap)
+
+    def _since(self, at_s: float | None) -> float:
+        return max(self._now - (at_s if at_s is not None else self._now), 0.0)
+
+    def _inside(self, row: PhaseRow) -> Iterator[Piece]:
+        bars = leading_bars(row)
+        plan = self._likes.bars(row.phase, row.occurrence)
+        if not bars and (plan is None or not plan.learned):
+            yield Piece(row.phase, self._likes.body(row.phase, row.occurrence), self._since(row.began_s))
+            return
+        drawn = step_names(bars)
+        planned = list(plan.names) if plan is not None and plan.learned else []
+        names = self._names(drawn, planned)
+        at = len(bars)
+        if not bars:
+            yield self._piece(row, LEAD, self._since(row.began_s))
+        elif _is_full(bars[-1]) and at >= len(planned):
+            self._tell(row, names[: at - 1], bars)
+            yield self._piece(row, TAIL, self._since(bars[-1].last_s))
+            return
+        else:
+            self._tell(row, names[: at - 1], bars)
+            yield self._bar(row, names[at - 1], bars[-1])
+        for name in names[at:]:
+            yield self._piece(row, name, 0.0)
+        yield self._piece(row, TAIL, 0.0)
+
+    def _names(self, drawn: list[str], planned: list[str]) -> list[str]:
+        """The bars drawn and those to come; a first frame without a title is the one that is due."""
+        due = planned[: len(drawn)]
+        known = [name if not name.startswith(" ") or k >= len(due) else due[k] for k, name in enumerate(drawn)]
+        return known + planned[len(drawn) :] if drawn or planned else ["bar 1"]
+
+    def _piece(self, row: PhaseRow, name: str, spent_s: float) -> Piece:
+        return Piece(f"{row.phase} {name}", self._likes.step(row.phase, row.occurrence, name), spent_s)
+
+    def _tell(self, row: PhaseRow, names: list[str], bars: list[BarRow]) -> None:
+        """Note how long the finished bars took, against what was known of them."""
+        for name, bar, after in zip(names, bars, bars[1:], strict=False):
+            took = (after.began_s or 0.0) - (bar.began_s or 0.0)
+            self._note(took, self._likes.step(row.phase, row.occurrence, name))
+
+    def _bar(self, row: PhaseRow, name: str, bar: BarRow) -> Piece:
+        parts = self._likes.step(row.phase, row.occurrence, name)
+        spent = self._since(bar.began_s)
+        live = None if _is_full(bar) else pace(bar, spent, self._likes.knots(row.phase, row.occurrence, name))
+        if live is None:
+            return Piece(f"{row.phase} {name}", parts, spent)
+        if self._contradicts(parts, live, spent):
+            ratio = live.median_s / parts[0].law.median_s
+            if self._likes.of(row.phase, row.occurrence):
+                much = f"{ratio:.0f} times slower" if ratio > 1 else f"{1 / ratio:.0f} times faster"
+                self.dropped = f"this bar runs {much} than in earlier boots; their times are left aside"
+            self.live = True
+            return Piece(f"{row.phase} {name}", (Part(1.0, live),), spent)
+        nearest = max(parts, key=lambda part: part.weight * part.law.density(live))
+        self.live = live.sd < nearest.law.sd
+        self._note(live.median_s, parts, live.sd)
+        blended = tuple(Part(part.weight * part.law.density(live), part.law.blend(live)) for part in parts)
+        return Piece(f"{row.phase} {name}", blended, spent)
+
+    def _contradicts(self, parts: tuple[Part, ...], live: Law, spent_s: float) -> bool:
+        if max(spent_s, live.median_s) < _DROP_AFTER_S:
+            return False
+        return all(abs(live.mu - part.law.mu) > max(log(_DROP_RATIO), 2 * live.sd) for part in parts)
+
+    # --- slow today ---------------------------------------------------------------------------------
+
+    def _note(self, took_s: float, parts: tuple[Part, ...], sd: float = 0.0) -> None:
+        actual = log(max(took_s, FLOOR_S))
+        law = min((part.law for part in parts), key=lambda law: abs(law.mu - actual) / law.sd)
+        rounding = 0.6 / max(took_s, law.median_s, FLOOR_S)
+        self._told.append((actual, law.mu, sqrt(law.sd**2 + sd**2 + rounding**2)))
+
+    def slow(self) -> tuple[float, float]:
+        """Middle and spread of the shared factor (standard normal before anything is known)."""
+        for row in self._rows[:-1]:
+            if row.elapsed_s is not None and row.status is Status.DONE:
+                self._note(row.elapsed_s, self._likes.body(row.phase, row.occurrence))
+        precision, weighted = 1.0, 0.0
+        for actual, mu, sd in self._told:
+            shared, alone = _SHARED * sd, _ALONE * sd
+            precision += (shared / alone) ** 2
+            weighted += shared * max(min(actual - mu, 3 * sd), -3 * sd) / alone**2
+        return weighted / precision, precision**-0.5
+
+
+def _is_full(bar: BarRow) -> bool:
+    return bar.total is not None and bar.done >= bar.total
+
+
+# --- a bar's own pace -------------------------------------------------------------------------------
+
+
+def pace(bar: BarRow, spent_s: float, knots: tuple[float, ...]) -> Law | None:
+    """What a moving bar tells of the time it takes in all; None before it tells anything.
+
+    With a learned curve its place on the curve decides; without one, the time per item after the first (which
+    also opens files and compiles). A bar that has not moved for longer than its pace says has a slower pace.
+
+    Args:
+        bar: the bar.
+        spent_s: since it began.
+        knots: its learned curve, or nothing.
+    """
+    if not bar.total or bar.done / bar.total < _TRUST_FROM or spent_s <= 0:
+        return None
+    share = bar.done / bar.total
+    at_s = bar.curve[-1][0] if bar.curve else bar.elapsed_s or spent_s
+    if knots:
+        total = max(at_s / max(_on(knots, share), 0.01), spent_s / max(_on(knots, share + 1 / bar.total), 0.01))
+    else:
+        total = max(_by_items(bar, at_s), spent_s * bar.total / (bar.done + 1.0))
+    left = 1.0 - share
+    few = 0.25 / sqrt(max(bar.done, 1.0))
+    sd = left * ((0.15 if knots else 0.3) + few) + 0.02 + 0.3 / max(at_s, 1.0)
+    return Law(log(max(total, FLOOR_S)), sd)
+
+
+def _by_items(bar: BarRow, at_s: float) -> float:
+    points = [(elapsed, done) for elapsed, done in bar.curve if done > 0]
+    first_s, first = points[0] if len(points) >= 3 else (0.0, 0.0)
+    if bar.done <= first or at_s <= first_s:
+        first_s, first = 0.0, 0.0
+    return at_s + ((bar.total or 0.0) - bar.done) * (at_s - first_s) / max(bar.done - first, 1e-9)
+
+
+def _on(knots: tuple[float, ...], share: float) -> float:
+    at = min(max(share, 0.0), 1.0) * KNOTS
+    low = min(int(at), KNOTS - 1)
+    before = knots[low - 1] if low else 0.0
+    return before + (at - low) * (knots[low] - before)
+
+
+# --- phases to come ---------------------------------------------------------------------------------
+
+
+def _planned(known: Snapshot, rows: list[PhaseRow], likes: Likes) -> Iterator[Piece]:
+    begun = {row.phase for row in rows}
+    passed = begun.union(*(_PASSED_BY.get(phase, ()) for phase in begun))
+    planned = [row.phase for row in known.phases if row.status is Status.PENDING and row.phase != "ready"]
+    others = [phase for phase in likes.typical() if phase not in planned]
+    for phase in [*planned, *others]:
+        if phase in passed or phase in {"ready", "serving", "download"}:
+            continue
+        chance = likes.chance(phase, planned=phase in planned)
+        if chance > 0.02:
+            yield Piece(phase, likes.body(phase), 0.0, chance)
+            yield Piece(f"gap {phase}", likes.gap(phase), 0.0, chance)
+
+
+# --- sums -------------------------------------------------------------------------------------------
+
+
+def _sum(pieces: list[Piece], shift: float, spread: float) -> list[float]:
+    """Draw all pieces and add them up; sorted."""
+    shared = [shift + spread * z for z in normal_strata("slow today")]
+    total = [0.0] * DRAWS
+    for piece in pieces:
+        left = _draw(piece, shared)
+        total = [a + b for a, b in zip(total, left, strict=True)]
+    return sorted(total)
+
+
+def _draw(piece: Piece, shared: list[float]) -> list[float]:
+    """What is left of one piece, in each draw."""
+    which, comes = strata(f"{piece.name} kind"), strata(f"{piece.name} comes")
+    parts = _still_possible(piece)
+    drawn = []
+    if len(parts) == 1 and piece.spent_s <= 0:
+        mu, sd = parts[0].law
+        alone, common = sd * _ALONE, sd * _SHARED
+        drawn = [exp(mu + common * t + alone * z) for t, z in zip(shared, normal_strata(piece.name), strict=True)]
+    else:
+        for t, u, kind in zip(shared, strata(piece.name), which, strict=True):
+            mu, sd = _pick(parts, kind)
+            drawn.append(beyond(mu + sd * _SHARED * t, sd * _ALONE, piece.spent_s, u) - piece.spent_s)
+    if piece.chance >= 1.0:
+        return drawn
+    return [value if u <= piece.chance else 0.0 for value, u in zip(drawn, comes, strict=True)]
+
+
+def _still_possible(piece: Piece) -> tuple[Part, ...]:
+    """The laws, weighed by how well each fits with what has been spent."""
+    weights = [part.weight * max(part.law.survival(piece.spent_s), 1e-6) for part in piece.parts]
+    whole = sum(weights)
+    return tuple(Part(weight / whole, part.law) for weight, part in zip(weights, piece.parts, strict=True))
+
+
+def _pick(parts: tuple[Part, ...], u: float) -> Law:
+    for part in parts:
+        if u <= part.weight:
+            return part.law
+        u -= part.weight
+    return parts[-1].law
+
+
+def _range(draws: list[float]) -> Range:
+    return Range(quantile(draws, 0.1), quantile(draws, 0.5), quantile(draws, 0.9))

@@ -1,0 +1,216 @@
+"""Like boots, and what they teach of each phase and each step of it.
+
+One object per boot that is followed: it sorts the past boots by likeness once and remembers each law it was
+asked for. A phase that ran with filled caches and one that ran with empty ones are two laws, not one wide one;
+which of them holds is told by the run itself (``forecast``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from phasetrack.core import shipped
+from phasetrack.core.key import Level, billions, device, has_own_draft, likeness, size_class
+from phasetrack.core.laws import FLOOR_S, Law, Seen, learn, of_seconds
+from phasetrack.core.past import KNOTS, LEAD, TAIL
+from phasetrack.core.plan import number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from phasetrack.core.model import BootKey, PastBoot, PastPhase, Priors, Value
+
+# How far boots of each level lie from this one, in log-seconds. What the machine decides (imports, joining,
+# HTTP) is alike for every model on it.
+_APART = (0.0, 0.12, 0.35, 0.7, 1.2)
+_APART_OF_MACHINE = (0.0, 0.08, 0.12, 0.25, 0.3)
+_OF_MACHINE = {"bootstrap", "http_up", "kv_cache", "draft_kv", "dist_init"}
+
+# Two kinds of a phase are two laws where their middles lie this far apart.
+_TWO_KINDS_RATIO = 1.8
+
+
+class Part(NamedTuple):
+    """One of the laws that may hold, and how often it did."""
+
+    weight: float
+    law: Law
+
+
+class OfPhase(NamedTuple):
+    """One phase of a past boot, with how alike the boot is."""
+
+    level: Level
+    boot: PastBoot
+    phase: PastPhase
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """The steps to expect in a phase with bars, by name, and whether like boots told them."""
+
+    names: tuple[str, ...]  # of the bars, in order
+    learned: bool
+
+
+class Likes:
+    """Past boots by likeness to one that is followed."""
+
+    def __init__(self, key: BootKey | None, args: Mapping[str, Value], priors: Priors | None) -> None:
+        """Sort the past boots.
+
+        Args:
+            key: of the boot that is followed; None while nothing is known of it.
+            args: its ``server_args``.
+            priors: past boots, the newest first.
+        """
+        self.shape = _shape(args)
+        boots = priors.boots if priors is not None else ()
+        graded = [(likeness(key, past.key) if key is not None else Level.ANY, past) for past in boots]
+        self.graded = sorted(graded, key=lambda pair: pair[0])  # stable: the newest first within a level
+        self._phases: dict[tuple[str, int], list[OfPhase]] = {}
+        for level, boot in self.graded:
+            for phase in boot.phases:
+                self._phases.setdefault((phase.phase, phase.occurrence), []).append(OfPhase(level, boot, phase))
+        self._parts: dict[tuple[str, ...], tuple[Part, ...]] = {}
+
+    def count(self, worst: Level = Level.FAMILY) -> int:
+        """How many boots are at least so alike."""
+        return sum(level <= worst for level, _ in self.graded)
+
+    def of(self, phase: str, occurrence: int = 1, worst: Level = Level.ANY) -> list[OfPhase]:
+        """What like boots tell of a phase."""
+        return [one for one in self._phases.get((phase, occurrence), ()) if one.level <= worst]
+
+    # --- laws ---------------------------------------------------------------------------------------
+
+    def body(self, phase: str, occurrence: int = 1) -> tuple[Part, ...]:
+        """How long a phase takes."""
+        figure = shipped.figure(phase, self.shape)
+        return self._learned(("body", phase, str(occurrence)), figure.typical_s, figure.spread, _body)
+
+    def gap(self, phase: str, occurrence: int = 1) -> tuple[Part, ...]:
+        """How long it takes from a phase's end to the next begin."""
+        figure = shipped.gap(phase, self.shape)
+        return self._learned(("gap", phase, str(occurrence)), figure.typical_s, figure.spread, _gap)
+
+    def step(self, phase: str, occurrence: int, name: str) -> tuple[Part, ...]:
+        """How long one step of a phase takes."""
+        figure = shipped.figure(phase, self.shape)
+        lead, bar, tail = shipped.shares(phase)
+        share = lead if name == LEAD else tail if name == TAIL else bar
+        spread = {LEAD: shipped.LEAD_SPREAD, TAIL: shipped.TAIL_SPREAD}.get(name, figure.spread)
+        return self._learned(("step", phase, str(occurrence), name), figure.typical_s * share, spread, _step(name))
+
+    def _learned(
+        self,
+        what: tuple[str, ...],
+        typical_s: float,
+        spread: float,
+        measure: Callable[[PastPhase], tuple[float, bool] | None],
+    ) -> tuple[Part, ...]:
+        known = self._parts.get(what)
+        if known is None:
+            before = of_seconds(typical_s, spread)
+            known = self._parts[what] = tuple(self._kinds(what[1], int(what[2]), before, measure))
+        return known
+
+    def _kinds(
+        self, phase: str, occurrence: int, before: Law, measure: Callable[[PastPhase], tuple[float, bool] | None]
+    ) -> Iterator[Part]:
+        apart = _APART_OF_MACHINE if phase in _OF_MACHINE else _APART
+        seen = list(_observations(self.of(phase, occurrence), measure))
+        warm = [one for one, cache in seen if cache == "warm"]
+        other = [one for one, cache in seen if cache != "warm"]
+        if not _two_kinds(warm, other):
+            yield Part(1.0, learn(before, [one for one, _ in seen], apart))
+            return
+        near = [sum(0.8**k for k, one in enumerate(kind) if one.group <= Level.FAMILY) for kind in (warm, other)]
+        for kind, weight in zip((warm, other), near, strict=True):
+            yield Part((weight + 0.3) / (sum(near) + 0.6), learn(before, kind, apart))
+
+    # --- what to expect -----------------------------------------------------------------------------
+
+    def bars(self, phase: str, occurrence: int = 1) -> Bars | None:
+        """The bars that a phase draws; None where it draws none."""
+        like = [one for one in self.of(phase, occurrence, Level.FAMILY) if one.phase.complete]
+        if like:
+            best = like[0].phase.steps
+            return Bars(tuple(step.name for step in best if step.name not in {LEAD, TAIL}), True) if best else None
+        return Bars((), False) if phase in shipped.BAR_SHARES or phase.endswith("_graph") else None
+
+    def knots(self, phase: str, occurrence: int, name: str) -> tuple[float, ...]:
+        """A bar's learned curve: the share of its time at each further 5 % done; empty where none is known."""
+        curves = [
+            step.knots
+            for one in self.of(phase, occurrence, Level.RELEASE)
+            for step in one.phase.steps
+            if step.name == name and len(step.knots) == KNOTS
+        ][:8]
+        return tuple(sum(column) / len(curves) for column in zip(*curves, strict=True)) if curves else ()
+
+    def chance(self, phase: str, *, planned: bool) -> float:
+        """How likely a phase that has not begun will come."""
+        boots = [boot for level, boot in self.graded if level <= Level.FAMILY]
+        seen = sum(any(one.phase == phase for one in boot.phases) for boot in boots)
+        whole = sum(boot.startup_s is not None or any(one.phase == phase for one in boot.phases) for boot in boots)
+        return (seen + 1.9) / (whole + 2.0) if planned else seen / (whole + 1.0)
+
+    def typical(self) -> list[str]:
+        """The phases of like boots."""
+        boots = [boot for level, boot in self.graded if level <= Level.FAMILY]
+        return list(dict.fromkeys(phase.phase for boot in boots for phase in boot.phases))
+
+    def longest_s(self, phase: str, occurrence: int) -> tuple[int, float] | None:
+        """The longest that like boots spent in a phase, and how many they are; None where no one finished it."""
+        took = [one.phase.elapsed_s for one in self.of(phase, occurrence, Level.FAMILY) if one.phase.complete]
+        return (len(took), max(took)) if took else None
+
+
+def _shape(args: Mapping[str, Value]) -> shipped.Shape:
+    return shipped.Shape(
+        size=size_class(args) if args else "small",
+        ascend=device(args) == "npu",
+        nodes=number(args, "nnodes", 1),
+        own_draft=has_own_draft(args) or (billions(args) or 0.0) < 100,
+        workers=number(args, "tokenizer_worker_num", 1),
+        eager=args.get("disable_cuda_graph") is True,
+    )
+
+
+def _body(phase: PastPhase) -> tuple[float, bool] | None:
+    return phase.elapsed_s, phase.complete
+
+
+def _gap(phase: PastPhase) -> tuple[float, bool] | None:
+    return None if phase.gap_s is None else (phase.gap_s, True)
+
+
+def _step(name: str) -> Callable[[PastPhase], tuple[float, bool] | None]:
+    def measure(phase: PastPhase) -> tuple[float, bool] | None:
+        found = next((step for step in phase.steps if step.name == name), None)
+        return None if found is None else (found.elapsed_s, found.complete)
+
+    return measure
+
+
+def _observations(
+    ones: list[OfPhase], measure: Callable[[PastPhase], tuple[float, bool] | None]
+) -> Iterator[tuple[Seen, str | None]]:
+    for one in ones:
+        value = measure(one.phase)
+        if value is not None:
+            yield Seen(value[0], int(one.level), one.boot.key.exact, value[1]), one.phase.cache
+
+
+def _two_kinds(warm: list[Seen], other: list[Seen]) -> bool:
+    middles = []
+    for kind in (warm, other):
+        near = [log(max(one.seconds, FLOOR_S)) for one in kind if one.complete and one.group <= Level.FAMILY]
+        if not near:
+            return False
+        middles.append(median(near))
+    return abs(middles[0] - middles[1]) >= log(_TWO_KINDS_RATIO)
