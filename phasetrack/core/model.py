@@ -357,6 +357,8 @@ class ProbeResult:
     error: str = ""
     server: str = ""  # the Server header, to tell a foreign one
     startup_s: float | None = None  # from /server_info, 0.5.18+
+    client: str = ""  # our own end, "127.0.0.1:52174": its access lines are no progress
+    pending: bool = False  # sent, not yet answered
 
 
 # --- what earlier boots took ------------------------------------------------------------------------
@@ -454,6 +456,8 @@ class Evidence:
     blocked: tuple[tuple[ProcessSample, float], ...] = ()  # state D without a byte read, and for how long
     missing: tuple[str, ...] = ()
     found: str = ""
+    port_open_s: float | None = None  # since when a process of the tree listens on the server's port
+    port_owner: str = ""
 
 
 # --- what is known ----------------------------------------------------------------------------------

@@ -24,3 +24,14 @@ def duration(seconds: float | None) -> str:
     if whole < _DAY_S:
         return f"{whole // _HOUR_S} h {whole % _HOUR_S // _MINUTE_S:02d} min"
     return f"{whole // _DAY_S} d {whole % _DAY_S // _HOUR_S} h"
+
+
+def size(value: float | None) -> str:
+    """Bytes with two significant decimals at most: ``8.5 GiB``."""
+    if value is None:
+        return "unknown"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"

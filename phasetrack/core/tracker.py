@@ -12,19 +12,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from phasetrack.core.classify import Classifier
+from phasetrack.core.ending import obituary
+from phasetrack.core.eta import Past, estimate, known_silences, withheld
 from phasetrack.core.machine import Machine
-from phasetrack.core.model import Bulk, Chunk, Closed, EvidenceSample, Gap, Outcome, ProbeResult, Segment, Source, Tick
+from phasetrack.core.model import Bulk, Chunk, Closed, EvidenceSample, Gap, Priors, ProbeResult, Segment, Source, Tick
 from phasetrack.core.model import End as SegmentEnd
+from phasetrack.core.readiness import is_poll
 from phasetrack.core.segments import Segmenter
 from phasetrack.core.summary import summarize
 from phasetrack.core.tracks import row_of
-from phasetrack.core.verdict import judge
+from phasetrack.core.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from phasetrack.core.eta import Told
     from phasetrack.core.model import Bar, Event, Input, PatternSet, Record, Snapshot, Zone
     from phasetrack.core.state import Boot, Row
+
+
+# A verdict's age needs no finer steps than this.
+_JUDGE_S = 1.0
 
 
 class Tracker:
@@ -61,8 +69,16 @@ class Tracker:
         self._machine.state.keep = boot
         self._recorded: deque[tuple[int, float]] = deque()  # (bytes read by then, Unix time), of a recording
         self._output_s: float | None = None  # our clock: when the log last grew
+        self._spoke: bool | None = None  # whether the last bytes held more than polls; None: no whole line
+        self._spoken_s: float | None = None  # log clock: the newest time of a line that is no poll
+        self._watch = Watch()
+        self._buried: set[int] = set()  # boots that evidence has ended, and whose end was told
+        self._judged_s = float("-inf")
         self._ended = False
         self._stopped = False
+        self._priors: Priors | None = None
+        self._past = Past()
+        self._told: Told | None = None  # the estimate that later ones are steady against
 
     @property
     def zone(self) -> Zone:
@@ -82,22 +98,44 @@ class Tracker:
     def feed(self, item: Input) -> list[Record]:
         """Take one input; answer what it gave rise to. Never raises on any bytes."""
         if isinstance(item, Chunk):
-            if item.arrived_s is not None and item.data:
-                self._output_s = item.arrived_s
+            self._spoke = None
             if item.recorded_s is not None and item.data:
                 read = self._segmenter.offset + self._segmenter.pending
                 self._recorded.append((read + len(item.data), item.recorded_s))
-            return list(self._take(self._segmenter.feed(item.data)))
+            records = list(self._take(self._segmenter.feed(item.data)))
+            if item.arrived_s is not None and item.data and self._spoke is not False:
+                self._output_s = item.arrived_s
+            return records
         if isinstance(item, Gap):
             return list(self._take(self._segmenter.skip(item.bytes, hole=item.hole)))
         if isinstance(item, Tick):
-            self._output_s = item.output_s if item.output_s is not None else self._output_s
+            self._output_s = item.output_s - self._polled_s() if item.output_s is not None else self._output_s
+            return self._judge(item.now_s) if item.now_s - self._judged_s >= _JUDGE_S else []
+        if isinstance(item, Priors):
+            self._priors = item
             return []
         if isinstance(item, Closed):
             self._ended = True
-            return list(self._take(self._segmenter.close()))
+            return list(self._take(self._segmenter.close())) + self._judge(item.at_s)
         assert isinstance(item, EvidenceSample | ProbeResult)  # noqa: S101
-        return []
+        self._watch.feed(item, self.snapshot(item.now_s))
+        return self._judge(item.now_s)
+
+    def _polled_s(self) -> float:
+        """For how long the log has held nothing but polls: its mtime is theirs."""
+        newest = self._machine.state.clock.newest_s
+        return 0.0 if newest is None or self._spoken_s is None else max(newest - self._spoken_s, 0.0)
+
+    def _judge(self, now_s: float | None) -> list[Record]:
+        """Keep this moment's verdict and estimate; tell where evidence has ended a boot that its log leaves open."""
+        known, self._told = self._look(now_s)
+        self._judged_s = self._judged_s if now_s is None else now_s
+        self._watch.remember(known.verdict)
+        boot = self._shown()
+        if boot is None or known.outcome is boot.outcome or boot.number in self._buried:
+            return []
+        self._buried.add(boot.number)
+        return obituary(known)
 
     def _take(self, segments: Iterator[Segment | Bulk]) -> Iterator[Record]:
         for segment in segments:
@@ -108,7 +146,15 @@ class Tracker:
                 continue
             for event in self._classifier.classify(segment):
                 yield from self._machine.advance(self._with_time(event) if self._recorded else event)
+                self._hear(event.text)
             self._settle()
+
+    def _hear(self, text: str) -> None:
+        """Polls of a health check are no output: a server that hangs answers them for hours."""
+        poll = " HTTP/1." in text and is_poll(text, self._watch.ladder.clients)
+        self._spoke = bool(self._spoke) or not poll
+        if not poll:
+            self._spoken_s = self._machine.state.clock.newest_s
 
     def _with_time(self, event: Event) -> Event:
         """Give a text the time at which a recording saw its last byte, as if a transport had stamped it."""
@@ -128,6 +174,7 @@ class Tracker:
         self._segmenter.swallow = self._bulk if serving else None
 
     def _step_over(self, run: Bulk) -> Iterator[Record]:
+        self._spoke = True
         for event in self._classifier.classify(Segment(run.last, run.place, SegmentEnd.LF)):
             yield from self._machine.bulk(run, event)
 
@@ -137,13 +184,30 @@ class Tracker:
         Args:
             now_s: our clock; None for a saved log, whose now is its last time.
         """
-        state = self._machine.state
+        return self._look(now_s)[0]
+
+    def _look(self, now_s: float | None) -> tuple[Snapshot, Told | None]:
+        known = self._of_log(now_s)
+        likes = self._past.likes(known, self._priors)
+        known, told = estimate(known, likes, self._told)
+        shown = self._shown()
+        known = self._watch.answer(
+            known,
+            known_silences(self._patterns.phases, likes),
+            stuck=None if shown is None else shown.stuck,
+            headless=shown is not None and shown.headless,
+            now_s=now_s,
+        )
+        return withheld(known), told
+
+    def _of_log(self, now_s: float | None) -> Snapshot:
+        """What the log says, and the newest sample beside it."""
         silent = None
         if now_s is not None and self._output_s is not None:
             silent = max(now_s - self._output_s, 0.0)
         shown = self._shown()
         known = summarize(
-            state,
+            self._machine.state,
             self._patterns,
             self._source(),
             boot=shown,
@@ -151,9 +215,7 @@ class Tracker:
             ended=self._ended,
             peek=self._peek(shown),
         )
-        stuck = None if shown is None else shown.stuck
-        verdict = judge(known, self._patterns.phases, stuck=stuck, headless=shown is not None and shown.headless)
-        return replace(known, verdict=verdict, next_check_s=_next_check(known))
+        return replace(known, evidence=self._watch.newest)
 
     def _peek(self, boot: Boot | None) -> tuple[Row, Bar] | None:
         """The bar of the open tail and the row that it counts for; nothing is changed by looking."""
@@ -182,16 +244,6 @@ class Tracker:
             self._path, segmenter.offset + segmenter.pending, lines, segmenter.frames,
             self._machine.state.unmatched_lines, self._first_offset,
         )  # fmt: skip
-
-
-def _next_check(known: Snapshot) -> float | None:
-    """How long to wait before asking again."""
-    if known.outcome is not Outcome.STARTING:
-        return 10.0 if known.outcome is Outcome.NONE and not known.ended else None
-    if known.progress is not None and known.progress.total and known.progress.rate_per_s:
-        left = (known.progress.total - known.progress.done) / known.progress.rate_per_s
-        return min(max(left, 5.0), 180.0)
-    return 15.0
 
 
 def _bulk_run(patterns: PatternSet) -> re.Pattern[bytes] | None:

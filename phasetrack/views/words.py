@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Status
-from phasetrack.core.say import duration
+from phasetrack.core.say import duration, size
 
 if TYPE_CHECKING:
     from phasetrack.core.model import Progress, Range, Zone
@@ -42,17 +42,6 @@ def _offset(seconds: int) -> str:
 def clock(at_s: float | None) -> str:
     """``15:42:03``; ``--:--:--`` where unknown."""
     return "--:--:--" if at_s is None else datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%S")
-
-
-def size(value: float | None) -> str:
-    """Bytes with two significant decimals at most: ``8.5 GiB``."""
-    if value is None:
-        return "unknown"
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1024:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} TiB"
 
 
 def count(value: float) -> str:

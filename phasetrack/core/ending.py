@@ -1,0 +1,101 @@
+"""What a dead main process makes of a boot that its log has left open.
+
+A log cannot tell of a SIGKILL, and SGLang does not always notice a dead rank. Once the main process is seen to be
+gone and its last lines have been read, the boot is over: failed, or stopped where a signal says that somebody
+wanted it. It is told as inferred, since no line says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from phasetrack.core.model import Failure, Outcome, Place, Record, Status
+
+if TYPE_CHECKING:
+    from phasetrack.core.model import Evidence, Snapshot, Value
+
+# Lines written before the end may still be on their way through a pipe or a slow poll.
+_LAST_WORDS_S = 1.0
+
+# Exit codes, as Popen or a shell gives them, of a process that was asked to end: SIGHUP, SIGINT, SIGTERM.
+_ASKED = {-1, -2, -15, 129, 130, 143}
+_CAUSES = {
+    -9: "It was killed (SIGKILL): by the host's out-of-memory killer, a container's memory limit, or by hand.",
+    -11: "It crashed (SIGSEGV, segmentation fault).",
+    -6: "It aborted (SIGABRT).",
+    -7: "It crashed (SIGBUS): often a full /dev/shm.",
+}
+_OOM = "Look at dmesg -T | grep -i 'killed process', and at the container's memory limit and --shm-size."
+
+
+def settle(known: Snapshot, evidence: Evidence | None, *, stuck: Failure | None = None) -> Snapshot:
+    """Close the boot where its main process is gone; otherwise answer what was given.
+
+    Args:
+        known: everything but the verdict.
+        evidence: what was seen outside the log.
+        stuck: the log's own word that it hangs: that is then the cause.
+    """
+    if evidence is None or evidence.root_gone_s is None:
+        return known
+    if not known.ended and evidence.root_gone_s < _LAST_WORDS_S:
+        return known
+    if known.outcome is Outcome.NONE:
+        return replace(known, ended=True)
+    if known.outcome not in {Outcome.STARTING, Outcome.READY}:
+        return known
+    outcome = _outcome(known, evidence)
+    failure = _failure(known, evidence, stuck) if outcome is Outcome.FAILED else known.failure
+    rows = tuple(replace(row, status=Status.FAILED) if row.status is Status.RUNNING else row for row in known.phases)
+    boots = tuple(replace(boot, outcome=outcome) if boot.boot == known.boot else boot for boot in known.boots)
+    return replace(
+        known, outcome=outcome, failure=failure, phases=rows, boots=boots, activity=None, progress=None, ended=True
+    )
+
+
+def obituary(known: Snapshot) -> list[Record]:
+    """The records that a boot's end gives rise to, where only its process told of it; placed at the log's end."""
+    place, records = _end_of(known), []
+    failure = known.failure
+    if known.outcome is Outcome.FAILED and failure is not None:
+        data: dict[str, Value] = {
+            "id": failure.id, "fatal": True, "rank": failure.rank, "phase": failure.phase,
+            "message": failure.message, "begin_line": failure.place.line,
+        }  # fmt: skip
+        records.append(Record("failure", known.boot, place, known.now_s, data))
+    return [*records, Record("outcome", known.boot, place, known.now_s, {"outcome": str(known.outcome)})]
+
+
+def _end_of(known: Snapshot) -> Place:
+    source = known.sources[-1] if known.sources else None
+    return Place(None, 1, 0) if source is None else Place(source.lines, 1, source.bytes)
+
+
+def _outcome(known: Snapshot, evidence: Evidence) -> Outcome:
+    code = evidence.exit_code
+    if code in _ASKED or (known.outcome is Outcome.READY and code in {None, 0}):
+        return Outcome.STOPPED
+    return Outcome.FAILED
+
+
+def _failure(known: Snapshot, evidence: Evidence, stuck: Failure | None) -> Failure:
+    ready = known.outcome is Outcome.READY
+    if stuck is not None:
+        return replace(stuck, fatal=True, after_ready=ready)
+    code = evidence.exit_code
+    signal = code if code is not None and code < 0 else 128 - code if code is not None and code > 128 else None
+    ended = "" if code is None else f" (exit code {code})"
+    return Failure(
+        id="process.gone",
+        fatal=True,
+        phase=known.phase,
+        rank=None,
+        place=_end_of(known),
+        at_s=known.now_s,
+        message=f"The server's main process (pid {evidence.root_pid}) is gone{ended}; its log does not say why.",
+        cause=_CAUSES.get(signal or 0, "It ended without a word."),
+        remedy=_OOM if signal in {None, -9, -7} else "",
+        after_ready=ready,
+        inferred=True,
+    )
