@@ -38,7 +38,9 @@ ARGS = "server_args=ServerArgs(model_path='/srv/models/m', tokenizer_path='/srv/
 @cache
 def patterns() -> PatternSet:
     """The shipped packs."""
-    return merge(load_pack(path.read_text(encoding="utf-8"), path.name) for path in sorted(ROOT.glob("patterns/*.toml")))
+    return merge(
+        load_pack(path.read_text(encoding="utf-8"), path.name) for path in sorted(ROOT.glob("patterns/*.toml"))
+    )
 
 
 def recordings() -> list[str]:

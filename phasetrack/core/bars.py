@@ -17,12 +17,13 @@ import re
 
 from phasetrack.core.model import Bar
 
-_NUMBER = r"\d+(?:\.\d+)?[kKMGTP]?"
+# Bounded: no bar counts further, and no float or clock must overflow.
+_NUMBER = r"\d{1,15}(?:\.\d{1,9})?[kKMGTP]?"
 _BAR = re.compile(
-    r"(?:(?P<desc>[^%]{0,400}?):?\s*(?P<percent>\d{1,3})%(?: Completed)? ?\|(?:[^|\[\]]*\|)?"
+    r"(?:(?P<desc>[^%]{0,400}?):?\s{0,40}(?P<percent>\d{1,3})%(?: Completed)? ?\|(?:[^|\[\]]*\|)?"
     r"|\u2588[\u2588-\u258f ]*\|)\s*"
     rf"(?P<done>{_NUMBER})/(?P<total>{_NUMBER}|\?)\s+"
-    r"\[(?P<elapsed>\d+(?::\d\d)+)<(?P<left>[^,\]]*)(?:, *(?P<rate>[^\]]*))?\]"
+    r"\[(?P<elapsed>\d{1,4}(?::\d\d){1,2})<(?P<left>[^,\]]*)(?:, *(?P<rate>[^\]]*))?\]"
 )
 _RATE = re.compile(rf"({_NUMBER}|\?)(?P<unit>[A-Za-z]+)?/(s|it|[A-Za-z]+)")
 _SCALE = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
@@ -56,7 +57,7 @@ def _number(text: str) -> float:
 
 
 def _elapsed(text: str) -> float:
-    """``59:59``, ``1:09:28``, and days folded into hours."""
+    """``59:59``, ``1:09:28``."""
     seconds = 0
     for part in text.split(":"):
         seconds = seconds * 60 + int(part)

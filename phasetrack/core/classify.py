@@ -8,6 +8,7 @@ message whose digits alone differ from one seen before is known already. Rules c
 from __future__ import annotations
 
 import re
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from phasetrack.core.bars import parse_bar
@@ -102,21 +103,23 @@ class Classifier:
         return self._pieces(segment, self.learned.copy())
 
     def _pieces(self, segment: Segment, learned: Learned) -> Iterator[Event]:
-        rest: str | None = segment.text
         place = segment.place
         open_tail = segment.end is End.OPEN
+        rest = [segment.text]  # pieces still to be read, the next one last
         while rest:
-            prefix, message = parse(rest, learned)
+            prefix, message = parse(rest.pop(), learned)
             found = parse_bar(message) if "%" in message or message[:1] == "\u2588" else None
             if found is not None:
                 bar, end = found
-                rest = message[end:].lstrip()
-                yield Event(place, None, prefix, self.bar_rule(bar.desc), "", EMPTY, bar, open_tail, False)
+                if behind := message[end:].lstrip():
+                    rest.append(behind)
+                known = self.bar_rule(bar.desc)
+                bar = bar._replace(desc=redact(bar.desc))
+                yield Event(place, None, prefix, known, "", EMPTY, bar, open_tail, False)
                 continue
-            rest = None
             if may_hold_embedded(message):
                 message, *more = split_embedded(message, learned)
-                rest = "".join(more)
+                rest += reversed(more)
             yield self._event(segment, prefix, message, open_tail=open_tail)
 
     def _event(self, segment: Segment, prefix: Prefix, message: str, *, open_tail: bool) -> Event:
@@ -194,23 +197,30 @@ def convert(groups: Mapping[str, str | None]) -> Mapping[str, Value]:
         name, _, unit = group.rpartition("_")
         try:
             facts.update(_fact(name, unit, text))
-        except ValueError:
+        except (ValueError, OverflowError):
             continue
     return facts
 
 
 def _fact(name: str, unit: str, text: str) -> dict[str, Value]:
     if unit == "gib":
-        return {f"{name}_bytes": round(float(text) * 2**30)}
+        return {f"{name}_bytes": round(_finite(text) * 2**30)}
     if unit == "ms":
-        return {f"{name}_s": float(text) / 1000}
+        return {f"{name}_s": _finite(text) / 1000}
     if unit in {"s", "percent"}:
-        return {f"{name}_{unit}": float(text)}
+        return {f"{name}_{unit}": _finite(text)}
     if unit in {"bytes", "tokens"}:
         return {f"{name}_{unit}": int(text.replace(",", ""))}
     if unit == "count":
         return {name: int(text.replace(",", ""))}
     return {name: redact(text)}
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 # --- reading a pattern's literal text ---------------------------------------------------------------

@@ -122,9 +122,9 @@ class Failing:
     def _traceback(self, event: Event, at_s: float | None) -> None:
         record = self._owner(event.prefix.rank) if self._open else None
         if record is None or (record.complete and record.rule is None):
-            record = FailingRecord(event.place, at_s, event.prefix.rank, None, {}, [], event.text)
+            record = FailingRecord(event.place, at_s, event.prefix.rank, None, {}, [], HEADER)
             self._open.append(record)
-        record.lines.append(event.text)
+        record.lines.append(redact(event.text[:_MESSAGE_LIMIT]))
         record.in_trace, record.complete, record.frames = True, False, 0
 
     def _owner(self, rank: str) -> FailingRecord:

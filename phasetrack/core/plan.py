@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 # model_path='x', … or 'model_path': 'x', …; a value may be quoted, bracketed, or bare up to the next key
 _CALL = re.compile(
-    r"(?P<key>[A-Za-z_]\w*)=(?P<value>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|.*?)"
-    r"(?=, [A-Za-z_]\w*=|\)?\s*\Z)"
+    r"(?<!\w)(?P<key>[A-Za-z_]\w*)=(?P<value>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|.*?)"
+    r"(?=, [A-Za-z_]\w*=|\)?\Z)"
 )
 _DICT = re.compile(
     r"'(?P<key>[A-Za-z_]\w*)': (?P<value>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|.*?)"
-    r"(?=, '[A-Za-z_]\w*': |\}?\s*\Z)"
+    r"(?=, '[A-Za-z_]\w*': |\}?\Z)"
 )
-_INT = re.compile(r"[+-]?\d+\Z")
-_FLOAT = re.compile(r"[+-]?\d*\.\d+(?:e[+-]?\d+)?\Z|[+-]?\d+e[+-]?\d+\Z")
+_INT = re.compile(r"[+-]?\d{1,18}\Z")
+_FLOAT = re.compile(r"[+-]?\d{0,18}\.\d+(?:e[+-]?\d\d?)?\Z|[+-]?\d{1,18}e[+-]?\d\d?\Z")
 _WORDS: dict[str, Value] = {"None": None, "True": True, "False": False}
 
 # Drafts that are a model of their own (NGRAM is a lookup and loads nothing).
@@ -42,7 +42,7 @@ def parse_args(text: str) -> dict[str, Value]:
     Returns:
         Argument to value; numbers, booleans and None as such, everything else as redacted text. Never raises.
     """
-    text = redact(text)
+    text = redact(text).rstrip()
     pattern = _DICT if text.startswith("{") else _CALL
     start = text.find("(") + 1 if pattern is _CALL else 0
     return {found["key"]: _value(found["value"]) for found in pattern.finditer(text, max(start, 0))}

@@ -20,19 +20,24 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from phasetrack.core.model import Prefix
+from phasetrack.core.segments import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_RANK = r"(?:(?: [A-Z][A-Z_]*\d+)++| encode_server| encode_dp_worker\[\d+\])?+"
+_RANK = r"(?:(?: [A-Z][A-Z_]{0,20}\d{1,5}){1,8}+| encode_server| encode_dp_worker\[\d{1,5}\])?+"
 _CLOCK = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?+"
 
 # [2026-11-30 15:42:03.123 DP1 PP0 TP3 EP3], [14:39:07 TP1] (0.2.15 to 0.3.3)
 _ENGINE = re.compile(rf"\[(?:(\d{{4}})-(\d\d)-(\d\d)[ T])?{_CLOCK}({_RANK})\] ?")
 # [gpu=0] Init nccl begin. (before 0.2.15)
-_GPU = re.compile(r"\[gpu(?:_id)?=(\d+)\] ")
+_GPU = re.compile(r"\[gpu(?:_id)?=(\d{1,5})\] ")
 # INFO:     …, WARNING model_config.py:814: …, INFO engine.py:123: …
-_LEVEL = re.compile(r"(DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)(?::\s+|\s+(?=[\w./]+\.py:\d+: ))(?:[\w./]+\.py:\d+: )?")
+# and INFO:sglang.srt.x:… of logging's own default
+_LEVEL = re.compile(
+    r"(DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)"
+    r"(?::\s+|\s+(?=[\w./]+\.py:\d+: )|:[A-Za-z_][\w.]*:\s*)(?:[\w./]+\.py:\d+: )?"
+)
 # [torch_launcher.core] [INFO] [worker_0] …: a Python logging wrapper, behind its own stamp
 _WRAPPER = re.compile(r"\[[\w.]+\] \[(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\] (?:\[([A-Za-z][\w.-]*)\] )?")
 # 2026-11-30T15:42:03.123456789Z (docker -t, kubectl --timestamps, CRI, journald short-iso)
@@ -44,16 +49,19 @@ _RFC3339 = re.compile(
 _SYSLOG = re.compile(rf"([A-Z][a-z][a-z]) +(\d{{1,2}}) {_CLOCK} (?:[\w.-]+ [\w@./-]+\[\d+\]: )?")
 _POD = re.compile(r"\[(pod/[^\]\s]+)\] ")
 _COMPOSE = re.compile(r"([A-Za-z][\w.-]*?) +\| ?")
-_RAY = re.compile(r"\(([A-Za-z_][\w.:]*(?: [\w.:]+)*? pid=\d+)(?:, ip=[^)]*)?\) ")
-_REPEATED = re.compile(r"\s*\[repeated \d+x across (?:cluster|all nodes)\].*\Z")
+# (SGLangEngine pid=1, ip=10.0.0.1) …, (RayTrainWorker(rank=3) pid=1) …
+_RAY = re.compile(r"\(([A-Za-z_][\w.:-]*(?:\([^()]*\))?(?: [\w.:]+)*? pid=\d+)(?:, ip=[^)]*)?\) ")
+_REPEATED = re.compile(r" ?\[repeated \d+x across (?:cluster|all nodes)\].*\Z")
 _TORCHRUN = re.compile(r"\[(?:rank|default)(\d+)\]:\s?")
 _SRUN = re.compile(r"\s*(\d+): ")
 _NOTEBOOK = re.compile(r'\s*"((?:[^"\\]|\\.)*)",?')
 _DOTS = re.compile(r"\.+(?=\[\d)")
 # 2025-05-05 17:53:41,152 - INFO - flashinfer.jit: …; 2026-01-01 00:00:00 | INFO | sglang.srt.x:42 | …
+# The engine's own stamp may stand behind it.
 _PYTHON = re.compile(
-    rf"\[?(\d{{4}})-(\d\d)-(\d\d)[ T]{_CLOCK}(Z|[+-]\d\d:?\d\d)?\]?[ \t]*"
-    r"(?:(?:[-|:]|\[[^\]\n]{0,60}\]|\b(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)\b:?"
+    rf"\[?(\d{{4}})-(\d\d)-(\d\d)[ T]{_CLOCK} ?(Z|[+-]\d\d:?\d\d)?\]?[ \t]*"
+    r"(?:(?:[-|:]|(?<=[-|] )[\w.]+(?= [-|] )|\[(?!\d{4}-|\d\d:)[^\]\n]{0,60}\]"
+    r"|\b(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)\b:?"
     r"|\w+(?:\.\w+)+(?::\d+)?:?|\w+:(?=[ \t])|\([^)\n]{0,60}\))[ \t]+)*"
 )
 # INFO 06-20 12:35:17 [importing.py:53] … (vLLM's form, also inside SGLang); W0819 05:24:45.091000 1 file.py:630] …
@@ -72,6 +80,8 @@ _MONTHS = {
 # A label must stand before this many engine stamps until it is taken off untimed lines too.
 _LEARN_AFTER = 3
 _LABEL_LIMIT = 80
+# Transports within transports; three are seen in practice (kubectl over CRI over a wrapper).
+_NESTING = 6
 
 
 class Learned:
@@ -131,11 +141,11 @@ def parse(text: str, learned: Learned) -> tuple[Prefix, str]:
 
 def _outside(text: str, learned: Learned, seen: _Seen, depth: int) -> tuple[Prefix, str]:
     """Take transport prefixes off, one at a time, until an engine's stamp or the message is there."""
-    while depth < 6:
+    while depth < _NESTING:
         depth += 1
         found = _ENGINE.match(text)
         if found is not None:
-            return _behind_stamp(text, found, seen, learned)
+            return _behind_stamp(text, found, seen, learned, depth)
         step = _peel(text, learned, seen)
         if step is None:
             break
@@ -185,17 +195,20 @@ def _peel_learned(text: str, learned: Learned, seen: _Seen) -> tuple[_Seen, str]
     return None
 
 
-def _behind_stamp(text: str, found: re.Match[str], seen: _Seen, learned: Learned) -> tuple[Prefix, str]:
+def _behind_stamp(text: str, found: re.Match[str], seen: _Seen, learned: Learned, depth: int = 0) -> tuple[Prefix, str]:
     year, month, day, hour, minute, second, fraction, rank = found.groups()
     stamp = _seconds(year, month, day, hour, minute, second, fraction)
     if year is not None:
         learned.year = int(year)
     end = found.end()
-    if text.startswith("[", end) and (wrapped := _WRAPPER.match(text, end)) is not None:
-        inner = seen._replace(outer_s=stamp, outer_dated=year is not None, server=wrapped[1] or seen.server)
-        if wrapped[1] is None:
-            return _prefix(inner, foreign=True), text[wrapped.end() :]
-        return _outside(text[wrapped.end() :], learned, inner, 3)
+    if depth < _NESTING and text.startswith("[", end):
+        outer = seen._replace(outer_s=stamp, outer_dated=year is not None)
+        if (own := _ENGINE.match(text, end)) is not None:
+            return _behind_stamp(text, own, outer._replace(rank=rank.strip() or seen.rank), learned, depth + 1)
+        if (wrapped := _WRAPPER.match(text, end)) is not None:
+            if wrapped[1] is None:
+                return _prefix(outer, foreign=True), text[wrapped.end() :]
+            return _outside(text[wrapped.end() :], learned, outer._replace(server=wrapped[1]), depth + 1)
     level = ""
     if (leveled := _LEVEL.match(text, end)) is not None:
         level, end = leveled[1], leveled.end()
@@ -212,6 +225,8 @@ def _unstamped(text: str, seen: _Seen, learned: Learned) -> tuple[Prefix, str]:
     if (first.isdigit() or first == "[") and (found := _PYTHON.match(text)) is not None:
         stamp = _seconds(*found.group(1, 2, 3, 4, 5, 6, 7))
         learned.year = int(found[1])
+        if (own := _ENGINE.match(text, found.end())) is not None:
+            return _behind_stamp(text, own, seen._replace(outer_s=stamp), learned)
         return _prefix(seen, stamp_s=stamp, library=True), text[found.end() :]
     if first in "DIWE" and first:
         if (found := _VLLM.match(text)) is not None:
@@ -255,7 +270,7 @@ def _json_line(text: str, seen: _Seen) -> tuple[_Seen, str] | None:
         return None
     try:
         line = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     inner = next((line[key] for key in _JSON_TEXT if isinstance(line.get(key), str)), None)
     if inner is None:
@@ -264,14 +279,23 @@ def _json_line(text: str, seen: _Seen) -> tuple[_Seen, str] | None:
     if (found := _JSON_STAMP.match(stamp)) is not None:
         outer = _seconds(*found.group(1, 2, 3, 4, 5, 6, 7))
         seen = seen._replace(outer_s=outer, outer_offset_s=_offset(found[8]), outer_dated=True)
-    return seen, inner.rstrip("\r\n")
+    return seen, _unpacked(inner)
 
 
 def _unquote(body: str) -> str:
     try:
-        return str(json.loads(f'"{body}"')).rstrip("\r\n")
+        return _unpacked(str(json.loads(f'"{body}"')))
     except ValueError:
         return body
+
+
+def _unpacked(text: str) -> str:
+    """A text that stood escaped in JSON, where frames and escape sequences hide from the segmenter.
+
+    Its frames come one behind the other as glued pieces do.
+    """
+    frames = (plain(frame.encode("utf-8", "replace").decode()) for frame in re.split(r"[\r\n]+", text))
+    return " ".join(frame for frame in frames if frame)
 
 
 # --- time -------------------------------------------------------------------------------------------
@@ -288,7 +312,9 @@ def _day_s(year: str, month: str, day: str) -> float | None:
 def _seconds(
     year: str | None, month: str | None, day: str | None, hour: str, minute: str, second: str, fraction: str | None
 ) -> float | None:
-    """Naive seconds since 1970; without a date, seconds since midnight. None for an impossible date."""
+    """Naive seconds since 1970; without a date, seconds since midnight. None for what no clock shows."""
+    if hour > "23" or minute > "59" or second > "60":
+        return None
     clock = int(hour) * 3600 + int(minute) * 60 + int(second)
     if fraction:
         clock += int(fraction) / 10 ** len(fraction)

@@ -1,8 +1,9 @@
 """Secrets out of text, before anything is stored, shown or exported.
 
-What counts as one: the value of an argument or variable whose name says so (``api_key``, ``HF_TOKEN``,
-``password``), credentials inside a URL, and tokens whose form alone tells (Hugging Face, OpenAI, GitHub,
-AWS, Slack, JWT, Bearer). The same text always gives the same result; redacting twice changes nothing.
+What counts as one: the value of an argument, variable or header whose name says so (``api_key``, ``HF_TOKEN``,
+``password``, ``Authorization``), credentials inside a URL, and tokens whose form alone tells (Hugging Face,
+OpenAI, GitHub, AWS, Google, NVIDIA, Slack, JWT, private keys). The same text always gives the same result;
+redacting twice changes nothing; the time it takes grows with the length of the text, whatever stands in it.
 """
 
 from __future__ import annotations
@@ -11,36 +12,56 @@ import re
 
 MASK = "[redacted]"
 
-_WORD = r"(?:api[_-]?key|secret|passwo?r?d|passwd|access[_-]?key|auth[_-]?token|hf[_-]?token|token)"
-_NAME = rf"[\w.-]*{_WORD}(?:_?(?:id|value))?"
-_VALUE = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s,;&'\")\]}]+)"
-# api_key='…', 'api_key': '…', --api-key …, HF_TOKEN=…; never None, numbers, or a mere mention of tokens
-_NAMED = re.compile(
-    rf"(?P<name>['\"]?(?<![\w.-]){_NAME}['\"]?\s*(?:=|:)\s*|--{_NAME}[ =])(?P<value>{_VALUE})", re.IGNORECASE
+_WORD = (
+    r"(?:api[_-]?keys?|secrets?|passwo?r?d|passwd|passphrase|credentials?|(?:access|account|private|signing)[_-]?key"
+    r"|token)"
 )
-_PLAIN = re.compile(r"['\"]?(?:None|null|True|False|true|false|[\d.,]+|<[^>]*>|\[redacted\])?['\"]?\Z")
-# settings that end in "token" and hold none
+# A name is tried from its first letter only, else a long row of dashes would be read from each of them.
+_NAME = rf"(?<![\w.-])(?P<name>[\w.-]*{_WORD}(?:_?(?:id|value))?"
+_VALUE = (
+    r"(?P<value>\\(?P<quote>['\"]).*?\\(?P=quote)"  # inside a text that is itself quoted
+    r"|'(?:[^'\\]|\\.)*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)"  # a line may be cut before the closing quote
+    r"|\[[^\]\n]*\]?|[^\s,;&'\")\]}]+)"
+)
+# api_key='…', 'api_key': '…', HF_TOKEN=…; --api-key …, '--api-key', '…'
+_NAMED = re.compile(rf"{_NAME}\\?['\"]?\s{{0,4}}[=:]\s{{0,4}}){_VALUE}", re.IGNORECASE | re.DOTALL)
+_OPTION = re.compile(
+    rf"{_NAME.replace('(?P<name>', '(?P<name>--', 1)}(?:['\"], ?| +)){_VALUE}", re.IGNORECASE | re.DOTALL
+)
+_NOTHING = re.compile(r"\\?['\"]?(?:None|null|True|False|\[redacted\]?)?\\?['\"]?\Z", re.IGNORECASE)
+# What a tokenizer calls a token: a number or a special one.
+_FIGURE = re.compile(r"['\"]?(?:[\d.,]+|<[^>]*>)['\"]?\Z")
+_SECRET_TOKEN = re.compile(r"(?:auth|hf|hub|api|access|admin|session|refresh|bearer)[\w.-]*token", re.IGNORECASE)
+# Settings that end in "token" and hold none.
 _HARMLESS = re.compile(
-    r"(?:max|min|num|new|cached|pending|swa|full|mask|pad|eos|bos|per|each|input|output|draft|context|prefill|page|chunk"
-    r"|total|stop|think|bytes_per|decode|extra|special|hidden|image|audio|video|first|last|next|vocab)[\w.#-]*token",
+    r"(?:max|min|num|new|cached|pending|mask|pad|eos|bos|unk|cls|sep|input|output|draft|context|prefill|page|chunk|total"
+    r"|stop|think|decode|extra|special|hidden|image|audio|video|first|last|next|vocab)[._-](?:[\w.-]*[._-])?token",
     re.IGNORECASE,
 )
-_URL = re.compile(r"(?P<scheme>\b[a-zA-Z][\w+.-]*://)(?P<who>[^\s/@'\"]+)@")
-_QUERY = re.compile(
-    r"(?P<name>[?&](?:[\w-]*(?:token|key|secret|sig|signature|password|credential)[\w-]*)=)[^&\s'\"]+", re.IGNORECASE
-)
-_FORMS = re.compile(
-    r"\bhf_[A-Za-z0-9]{16,}\b"
-    r"|\bsk-[A-Za-z0-9_-]{16,}"
-    r"|\bgh[pousr]_[A-Za-z0-9]{20,}\b|\bgithub_pat_\w{20,}\b|\bglpat-[\w-]{16,}"
-    r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
-    r"|\bxox[abprs]-[\w-]{10,}"
-    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}"
+_URL = re.compile(r"://[^\s/?#'\"]+@")
+_QUERY = re.compile(r"(?P<name>[?&](?P<key>[\w-]+)=)[^&\s'\"]+")
+_QUERY_KEY = re.compile(r"token|key|secret|sig|password|passwd|credential", re.IGNORECASE)
+_HEADER = re.compile(
+    r"(?P<name>\bauthorization\\?['\"]?\s{0,4}[=:]\s{0,4}\\?['\"]?)"
+    r"(?:(?:Bearer|Basic|Digest|Token|Negotiate) +)?[^\s'\",\\]+",
+    re.IGNORECASE,
 )
 _BEARER = re.compile(r"(?P<how>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
+_FORMS = re.compile(
+    r"\bhf_[A-Za-z0-9]{16,}"
+    r"|\bsk-[A-Za-z0-9_-]{16,}"
+    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}"
+    r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
+    r"|\bAIza[\w-]{35}|\bya29\.[\w-]{20,}|\bnvapi-[\w-]{20,}|\bdckr_pat_[\w-]{20,}"
+    r"|\bxox[abprs]-[\w-]{10,}"
+    r"|(?<![\w-])eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]{8,}+"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*",
+    re.DOTALL,
+)
 # One cheap look that spares nearly every line the rest.
 _HINT = re.compile(
-    r"[Kk][Ee][Yy]|[Tt][Oo][Kk][Ee][Nn]|[Ss][Ee][Cc][Rr]|[Pp][Aa][Ss][Ss]|://|hf_|sk-|gh[pousr]_|github_|glpat|AKIA|ASIA|xox|eyJ|[Bb]earer|[Bb]asic"
+    r"[Kk][Ee][Yy]|[Tt][Oo][Kk][Ee][Nn]|[Ss][Ee][Cc][Rr]|[Pp][Aa][Ss][Ss]|[Cc][Rr][Ee][Dd]|[Aa][Uu][Tt][Hh]|://|hf_|sk-"
+    r"|gh[pousr]_|github_|glpat|AKIA|ASIA|AIza|ya29|nvapi|dckr_|xox|eyJ|[Bb][Ee][Aa][Rr][Ee][Rr]|[Bb][Aa][Ss][Ii][Cc]"
 )
 
 
@@ -48,16 +69,30 @@ def redact(text: str) -> str:
     """Mask the secrets of a text; calling it twice is the same as once. Never raises."""
     if _HINT.search(text) is None:
         return text
-    text = _NAMED.sub(_mask_value, text)
-    text = _URL.sub(rf"\g<scheme>{MASK}@", text)
-    text = _QUERY.sub(rf"\g<name>{MASK}", text)
+    text = _FORMS.sub(MASK, text)
+    text = _HEADER.sub(rf"\g<name>{MASK}", text)
     text = _BEARER.sub(rf"\g<how>{MASK}", text)
-    return _FORMS.sub(MASK, text)
+    text = _URL.sub(f"://{MASK}@", text)
+    text = _QUERY.sub(_mask_query, text)
+    text = _NAMED.sub(_mask_value, text)
+    return _OPTION.sub(_mask_value, text)
+
+
+def _mask_query(found: re.Match[str]) -> str:
+    return f"{found['name']}{MASK}" if _QUERY_KEY.search(found["key"]) else found[0]
 
 
 def _mask_value(found: re.Match[str]) -> str:
     name, value = found["name"], found["value"]
-    if _PLAIN.match(value) or value.startswith(MASK[:-1]) or _HARMLESS.search(name):
+    if _NOTHING.match(value) or (_is_of_tokenizer(name) and (_FIGURE.match(value) or _HARMLESS.match(name))):
         return found[0]
-    quote = value[0] if value[0] in "'\"" else ""
+    escape = "\\" if value[0] == "\\" else ""
+    quote = escape + value[len(escape)] if value[len(escape) : len(escape) + 1] in {"'", '"'} else ""
     return f"{name}{quote}{MASK}{quote}"
+
+
+def _is_of_tokenizer(name: str) -> bool:
+    """Whether a name speaks of the tokens that a model reads, as far as a name can tell."""
+    bare = name.lower()
+    is_other = any(word in bare for word in ("key", "secret", "pass", "credential"))
+    return "token" in bare and not is_other and _SECRET_TOKEN.search(bare) is None

@@ -267,9 +267,8 @@ def _lines_seen(data: bytes, step: int) -> list[tuple[str, int | None]]:
     segmenter.swallow = re.compile(rb"(?:bulk \d+\n)++")
     found: list[tuple[str, int | None]] = []
     for start in range(0, len(data), step):
-        for item in segmenter.feed(data[start : start + step]):
-            if isinstance(item, Segment):
-                found.append((item.text, item.place.line))
+        items = segmenter.feed(data[start : start + step])
+        found += [(item.text, item.place.line) for item in items if isinstance(item, Segment)]
     found += [(item.text, item.place.line) for item in segmenter.close()]
     found.append(("frames", segmenter.frames))
     return [item for item in found if not item[0].startswith("bulk")]
