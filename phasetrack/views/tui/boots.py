@@ -1,0 +1,84 @@
+"""The boots of one file, the newest first: what became of each, and the way to its first line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from phasetrack.core.model import Outcome
+from phasetrack.views.tui.acts import BOTTOM, TOP, Draw, OpenLog, Say, steps
+from phasetrack.views.tui.home import keys
+from phasetrack.views.tui.look import BLANK, Line
+from phasetrack.views.tui.rows import window
+from phasetrack.views.words import duration, iso
+
+if TYPE_CHECKING:
+    from phasetrack.core.model import BootSummary, Snapshot
+    from phasetrack.views.tui.acts import Act, Size
+    from phasetrack.views.tui.feed import News
+    from phasetrack.views.tui.look import Look
+
+KEYS = (("j k", "choose"), ("enter", "its log"), ("esc", "back"), ("?", "help"), ("q", "quit"))
+_TONES = {Outcome.READY: "good", Outcome.FAILED: "bad", Outcome.STARTING: "bold"}
+
+
+def _ordered(known: Snapshot) -> list[BootSummary]:
+    return sorted(known.boots, key=lambda boot: -boot.boot)
+
+
+@dataclass(slots=True)
+class Boots:
+    """The view."""
+
+    look: Look
+    selected: int = 0
+
+    def lines(self, news: News, size: Size, said: str) -> list[Line]:
+        """Draw."""
+        known = news.known
+        boots = _ordered(known)
+        self.selected = min(self.selected, max(len(boots) - 1, 0))
+        head = [self.look.line(f"{len(boots)} boots in this log" if len(boots) != 1 else "1 boot in this log", "bold")]
+        rows = [
+            self._row(known, boot, number, size.width)
+            for number, boot in enumerate(boots)
+            if abs(number - self.selected) <= size.height
+        ]
+        room = size.height - 2
+        shown = window(rows, room, self.selected, self.look)
+        return [*head, *shown, *[BLANK] * (room - len(shown)), keys(KEYS, size.width, self.look, said=said)]
+
+    def _row(self, known: Snapshot, boot: BootSummary, number: int, width: int) -> Line:
+        shown = "shown" if boot.boot == known.boot else ""
+        took = "" if boot.startup_s is None else f"after {duration(boot.startup_s)}"
+        started = iso(boot.started_at_s, known.zone) or "time unknown"
+        cause = (boot.failure_id or "").rpartition(".")[2].replace("_", " ")
+        text = f"{boot.boot:>4}  {started:<19}  {boot.outcome:<8}  {took or cause:<22}  {boot.server} {shown}"
+        tone = _TONES.get(boot.outcome, "")
+        return Line((self.look.span(self.look.cut(text, width), tone),), number, number == self.selected)
+
+    def press(self, key: str, news: News, size: Size) -> Act | None:
+        """Take a key."""
+        boots = _ordered(news.known)
+        move = steps(key, size.height - 2)
+        if key in TOP | BOTTOM:
+            move = -len(boots) if key in TOP else len(boots)
+        if move is not None:
+            self.selected = min(max(self.selected + move, 0), max(len(boots) - 1, 0))
+            return Draw()
+        if key == "enter":
+            return OpenLog(boots[self.selected].offset) if boots else Say("no boot yet")
+        return None
+
+    def choose(self, item: int, news: News) -> Act | None:
+        """A click selects, a second one opens."""
+        boots = _ordered(news.known)
+        if item == self.selected and boots:
+            return OpenLog(boots[item].offset)
+        self.selected = item
+        return Draw()
+
+    def answer(self, text: str, news: News, size: Size) -> Act | None:
+        """Nothing is asked here."""
+        del text, news, size
+        return None

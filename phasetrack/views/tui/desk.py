@@ -1,0 +1,108 @@
+"""All pictures of the screen and the way between them, without a terminal.
+
+Keys, clicks and news come in; lines come out, and now and then an ``Act`` that only the app can do: leave, copy,
+ask. Everything a user can see is tested here, by pressing keys and reading lines.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from phasetrack.core.model import Outcome, Snapshot, Verdict, VerdictState
+from phasetrack.views.tui.acts import Ask, Back, Copy, OpenLog, Quit, Say, Show
+from phasetrack.views.tui.boots import Boots
+from phasetrack.views.tui.feed import News
+from phasetrack.views.tui.header import title
+from phasetrack.views.tui.help import Help
+from phasetrack.views.tui.home import Home
+from phasetrack.views.tui.logview import LogView
+from phasetrack.views.tui.look import BLANK
+from phasetrack.views.tui.ranks import Ranks
+from phasetrack.views.tui.why import Why
+
+if TYPE_CHECKING:
+    from phasetrack.views.tui.acts import Act, Size, View
+    from phasetrack.views.tui.look import Line, Look
+
+_VIEWS = {"m": "home", "l": "log", "r": "ranks", "w": "why", "b": "boots", "?": "help", "f1": "help"}
+NOTHING = News(Snapshot(None, Outcome.NONE, Verdict(VerdictState.WAITING, "")), unread_bytes=0)
+
+
+class Desk:
+    """Holds what is chosen and where one has come from."""
+
+    def __init__(self, look: Look, path: str) -> None:
+        """Begin on the main screen, before anything was read."""
+        self.look = look
+        self.path = path
+        self.news = NOTHING
+        self.said = ""  # the answer to the last key
+        self.home = Home(look, path)
+        self.pager = LogView(look)
+        self._views: dict[str, View] = {
+            "home": self.home, "log": self.pager, "ranks": Ranks(look), "why": Why(look), "boots": Boots(look),
+            "help": Help(look),
+        }  # fmt: skip
+        self._trail = ["home"]
+
+    @property
+    def view(self) -> View:
+        """The picture that is shown."""
+        return self._views[self._trail[-1]]
+
+    def picture(self, size: Size) -> list[Line]:
+        """Exactly as many lines as the screen has."""
+        lines = self.view.lines(self.news, size, self.said)
+        return [*lines, *[BLANK] * (size.height - len(lines))][: size.height]
+
+    def title(self) -> str:
+        """The terminal's title."""
+        return title(self.news.known, self.path, self.look, reading=self.news.is_reading)
+
+    def press(self, key: str, size: Size) -> Act | None:
+        """Give a key to the view, then to those that work everywhere; answer what is left for the app to do."""
+        self.said = ""
+        act = self.view.press(key, self.news, size)
+        return self._do(act if act is not None else self._everywhere(key))
+
+    def click(self, line: Line, key: str, size: Size) -> Act | None:
+        """A click on a key's name is that key; on an item it chooses it."""
+        if key:
+            return self.press(key, size)
+        self.said = ""
+        return None if line.item is None else self._do(self.view.choose(line.item, self.news))
+
+    def answer(self, text: str, size: Size) -> Act | None:
+        """Give the view what it asked for."""
+        return self._do(self.view.answer(text, self.news, size))
+
+    def _everywhere(self, key: str) -> Act | None:
+        if key == "q":
+            return Quit()
+        if key in {"escape", "backspace"}:
+            return Back()
+        wanted = _VIEWS.get(key)
+        if wanted is None:
+            return None
+        return Back() if wanted == self._trail[-1] else Show(wanted)
+
+    def _do(self, act: Act | None) -> Act | None:
+        match act:
+            case Quit() | Copy() | Ask():
+                return act
+            case Back():
+                self._trail = self._trail[:-1] or ["home"]
+            case Show(view):
+                self._go(view)
+            case OpenLog(offset):
+                self.pager.go(offset)
+                self._go("log")
+            case Say(text):
+                self.said = text
+            case _:
+                pass
+        return None
+
+    def _go(self, view: str) -> None:
+        """A view stands in the trail once: going back never goes in circles."""
+        self._trail = ["home"] if view == "home" else [*(name for name in self._trail if name != view), view]

@@ -1,0 +1,112 @@
+"""The terminal itself: where keys come from, where the picture goes, and a terminal that goes away.
+
+Textual draws on standard error and reads keys from standard input. Both may be something else here: a log
+comes in by ``-``, errors go to a file. Then ``/dev/tty`` is used for them. And a terminal can vanish (ssh
+drops): a write that fails for that reason must not end in a traceback or block the writer's queue for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+from textual.drivers.linux_driver import LinuxDriver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+TTY = "/dev/tty"
+_SAVE_TITLE, _RESTORE_TITLE = "\x1b[22;0t", "\x1b[23;0t"
+
+
+class Surface:
+    """A file to draw on that swallows everything once its terminal is gone."""
+
+    def __init__(self, file: TextIO) -> None:
+        """Draw on ``file``."""
+        self._file = file
+        self.is_gone = False
+
+    def write(self, text: str) -> None:
+        """Write, or not."""
+        self._try(lambda: self._file.write(text))
+
+    def flush(self) -> None:
+        """Flush, or not."""
+        self._try(self._file.flush)
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._file.fileno()
+
+    def isatty(self) -> bool:
+        """It is what it is for."""
+        return True
+
+    def _try(self, act: Callable[[], object]) -> None:
+        if self.is_gone:
+            return
+        try:
+            act()
+        except (OSError, ValueError):
+            self.is_gone = True
+
+
+class TtyDriver(LinuxDriver):
+    """Textual's driver on the controlling terminal."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Open what standard input and error are not."""
+        super().__init__(*args, **kwargs)
+        out = sys.__stderr__ if _is_tty(sys.__stderr__) else open(TTY, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - lives as long as the screen
+        assert out is not None  # noqa: S101
+        self._surface = Surface(out)
+        self._file = self._surface  # type: ignore[assignment] # all that Textual calls is there
+        if not _is_tty(sys.__stdin__):
+            self.fileno = os.open(TTY, os.O_RDWR | os.O_NOCTTY)
+            self.input_tty = True
+
+    @property
+    def backlog(self) -> int:
+        """Writes that the terminal has not taken yet: a slow line is not given more pictures."""
+        queue = getattr(self._writer_thread, "_queue", None)
+        return 0 if queue is None else int(queue.qsize())
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """Ask the terminal that is drawn on; standard output may be a file."""
+        for descriptor in (self._surface.fileno(), self.fileno):
+            try:
+                width, height = os.get_terminal_size(descriptor)
+            except (OSError, ValueError):
+                continue
+            if width > 0 and height > 0:
+                return width, height
+        return super()._get_terminal_size()
+
+    def start_application_mode(self) -> None:
+        """Take the terminal."""
+        super().start_application_mode()  # type: ignore[no-untyped-call] # Textual's
+        self.write(_SAVE_TITLE)
+
+    def stop_application_mode(self) -> None:
+        """Give it back as it was."""
+        self.write(_RESTORE_TITLE)
+        super().stop_application_mode()
+
+    def _run_input_thread(self) -> None:
+        """Read keys until the end; a terminal that cannot be read any more is a hang-up."""
+        try:
+            self.run_input_thread()
+        except OSError:
+            self._app.call_later(self._app.exit, 129)
+        except Exception as fault:  # noqa: BLE001 - a thread's error reaches nobody by itself
+            self._app.call_later(self._app._handle_exception, fault)  # noqa: SLF001 - where Textual's own errors go
+
+
+def _is_tty(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
