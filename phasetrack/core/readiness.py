@@ -90,22 +90,23 @@ def proves(known: Snapshot, path: str, took_s: float) -> str:
     return HEALTH if sure else PORT
 
 
-def next_path(known: Snapshot, *, generate: bool) -> str:
+def next_path(known: Snapshot, *, generate: bool, without: AbstractSet[str] = frozenset()) -> str:
     """The path to ask next: the cheapest that proves the lowest rung not yet proven.
 
     Args:
         known: what is known so far, its rungs too.
         generate: whether a sampled token may be asked for.
+        without: paths not to be asked.
     """
     proven = {rung.id for rung in known.rungs if rung.ok}
     low, _ = versions(known)
+    wanted = []
     if known.outcome is Outcome.READY and HEALTH in proven:
-        if is_at_least(low, _STARTUP_TIME_SINCE) and not any(check.name == "startup" for check in known.timings):
-            return "/server_info"
-        if generate and WARM not in proven:
-            return "/generate"
-    cheap = is_at_least(low, _READY_SINCE) and (HEALTH not in proven or TOKEN in proven)
-    return "/ready" if cheap else "/health"
+        wanted += ["/server_info"] if is_at_least(low, _STARTUP_TIME_SINCE) else []
+        wanted += ["/generate"] if generate and WARM not in proven else []
+    if is_at_least(low, _READY_SINCE) and (HEALTH not in proven or TOKEN in proven):
+        wanted.append("/ready")
+    return next((path for path in wanted if path not in without), "/health")
 
 
 class Ladder:
@@ -139,7 +140,7 @@ class Ladder:
             self._proofs.setdefault(PORT, result)
         if result.status == 200:
             self._prove(result, known)
-        else:
+        elif known.outcome is Outcome.READY:  # before that a refusal is what a start looks like
             self._refused = self._refused or result
 
     def _prove(self, result: ProbeResult, known: Snapshot) -> None:

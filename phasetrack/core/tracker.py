@@ -17,11 +17,11 @@ from phasetrack.core.eta import Past, estimate, known_silences, withheld
 from phasetrack.core.machine import Machine
 from phasetrack.core.model import Bulk, Chunk, Closed, EvidenceSample, Gap, Priors, ProbeResult, Segment, Source, Tick
 from phasetrack.core.model import End as SegmentEnd
+from phasetrack.core.outside import Outside
 from phasetrack.core.readiness import is_poll
 from phasetrack.core.segments import Segmenter
 from phasetrack.core.summary import summarize
 from phasetrack.core.tracks import row_of
-from phasetrack.core.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ class Tracker:
         self._output_s: float | None = None  # our clock: when the log last grew
         self._spoke: bool | None = None  # whether the last bytes held more than polls; None: no whole line
         self._spoken_s: float | None = None  # log clock: the newest time of a line that is no poll
-        self._watch = Watch()
+        self._outside = Outside()
         self._buried: set[int] = set()  # boots that evidence has ended, and whose end was told
         self._judged_s = float("-inf")
         self._ended = False
@@ -118,7 +118,7 @@ class Tracker:
             self._ended = True
             return list(self._take(self._segmenter.close())) + self._judge(item.at_s)
         assert isinstance(item, EvidenceSample | ProbeResult)  # noqa: S101
-        self._watch.feed(item, self.snapshot(item.now_s))
+        self._outside.feed(item, self.snapshot(item.now_s))
         return self._judge(item.now_s)
 
     def _polled_s(self) -> float:
@@ -130,7 +130,7 @@ class Tracker:
         """Keep this moment's verdict and estimate; tell where evidence has ended a boot that its log leaves open."""
         known, self._told = self._look(now_s)
         self._judged_s = self._judged_s if now_s is None else now_s
-        self._watch.remember(known.verdict)
+        self._outside.remember(known.verdict)
         boot = self._shown()
         if boot is None or known.outcome is boot.outcome or boot.number in self._buried:
             return []
@@ -151,7 +151,7 @@ class Tracker:
 
     def _hear(self, text: str) -> None:
         """Polls of a health check are no output: a server that hangs answers them for hours."""
-        poll = " HTTP/1." in text and is_poll(text, self._watch.ladder.clients)
+        poll = " HTTP/1." in text and is_poll(text, self._outside.ladder.clients)
         self._spoke = bool(self._spoke) or not poll
         if not poll:
             self._spoken_s = self._machine.state.clock.newest_s
@@ -187,11 +187,11 @@ class Tracker:
         return self._look(now_s)[0]
 
     def _look(self, now_s: float | None) -> tuple[Snapshot, Told | None]:
-        known = self._of_log(now_s)
+        known = self.of_log(now_s)
         likes = self._past.likes(known, self._priors)
         known, told = estimate(known, likes, self._told)
         shown = self._shown()
-        known = self._watch.answer(
+        known = self._outside.answer(
             known,
             known_silences(self._patterns.phases, likes),
             stuck=None if shown is None else shown.stuck,
@@ -200,8 +200,8 @@ class Tracker:
         )
         return withheld(known), told
 
-    def _of_log(self, now_s: float | None) -> Snapshot:
-        """What the log says, and the newest sample beside it."""
+    def of_log(self, now_s: float | None = None) -> Snapshot:
+        """What the log says, and the newest sample beside it: a snapshot without estimate and verdict."""
         silent = None
         if now_s is not None and self._output_s is not None:
             silent = max(now_s - self._output_s, 0.0)
@@ -215,7 +215,7 @@ class Tracker:
             ended=self._ended,
             peek=self._peek(shown),
         )
-        return replace(known, evidence=self._watch.newest)
+        return replace(known, evidence=self._outside.newest)
 
     def _peek(self, boot: Boot | None) -> tuple[Row, Bar] | None:
         """The bar of the open tail and the row that it counts for; nothing is changed by looking."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from phasetrack.core.model import Failure, PhaseInfo, ProbeResult, Snapshot, Verdict
 
 
-class Watch:
+class Outside:
     """Folds evidence and answers; ``answer`` changes nothing."""
 
     def __init__(self) -> None:
