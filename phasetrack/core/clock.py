@@ -1,7 +1,8 @@
 """Stamps to one timeline per log: the log's own wall clock.
 
 * An engine's stamp is taken as printed. One without a date counts days from the first, and turns to the next
-  day where the clock goes back by more than half a day.
+  day where the clock goes back by more than half a day; in a log that prints dates it is another writer's, and
+  counts for the day nearest to the newest time.
 * A transport's stamp (docker, kubectl, journald) may be in another time zone. The difference to the engine's
   clock is learned from lines that carry both, rounded to a quarter of an hour; until then it counts as none.
 * A library's stamp counts only where it lies just after the newest time known: a router's or client's lines
@@ -62,11 +63,15 @@ class Clock:
         if stamp is None or (prefix.library and not known and not self._is_near(stamp)):
             return None
         if not prefix.dated:
-            stamp = self._undated(stamp)
+            stamp = self._nearest(stamp) if self.engine_seen and not self.undated else self._undated(stamp)
         elif prefix.outer_s is not None and prefix.outer_dated:
             self._difference_s = round((stamp - prefix.outer_s) / _QUARTER_S) * _QUARTER_S
         self.engine_seen = True
         return stamp
+
+    def _nearest(self, stamp: float) -> float:
+        newest = self.newest_s or 0.0
+        return stamp + round((newest - stamp) / _DAY_S) * _DAY_S
 
     def _undated(self, stamp: float) -> float:
         self.undated = True

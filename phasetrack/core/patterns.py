@@ -35,6 +35,14 @@ _GROUP = re.compile(r"\(\?P<(\w+)>")
 _PACK_KEYS = {"schema", "engine", "title", "versions", "package"}
 _PHASE_KEYS = {"id", "title", "unit", "silent_s", "quiet_why", "deadline_s", "deadline_why"}
 _RULE_KEYS = {f.name for f in fields(Rule)} - {"engine", "trusted"}
+# By the types that the model declares, so that a new key is checked as soon as it is there.
+_FLAGS = {f.name for f in fields(Rule) if f.type == "bool"} & _RULE_KEYS
+_WORDS = {f.name for f in fields(Rule) if f.type in {"str", "str | None"}} & _RULE_KEYS - {
+    "id",
+    "match",
+    "bar",
+    "phase",
+}
 
 
 def load_pack(text: str, name: str, *, trusted: bool = True) -> PatternSet:
@@ -157,13 +165,21 @@ class _Reader:
             str(item.get("unit", "")),
             None if silent is None else self._silence(silent, what),
             str(item.get("quiet_why", "")),
-            item.get("deadline_s"),
+            self._seconds(item, "deadline_s", what),
             str(item.get("deadline_why", "")),
         )
+
+    def _seconds(self, item: Mapping[str, Any], key: str, what: str) -> float | None:
+        value = item.get(key)
+        if value is not None and not _is_number(value):
+            raise self.fault(what, f"{key} must be a number of seconds", f"found {value!r}")
+        return None if value is None else float(value)
 
     def _silence(self, value: object, what: str) -> Silence:
         if not isinstance(value, dict) or set(value) != {"typical", "long", "n", "source"}:
             raise self.fault(what, "silent_s must hold typical, long, n, source", f"found {value!r}")
+        if not all(_is_number(value[key]) for key in ("typical", "long", "n")):
+            raise self.fault(what, "silent_s must hold numbers: typical, long, n", f"found {value!r}")
         if not 0 < value["typical"] <= value["long"]:
             raise self.fault(what, "silent_s: typical must be above 0 and not above long")
         return Silence(float(value["typical"]), float(value["long"]), int(value["n"]), str(value["source"]))
@@ -177,16 +193,27 @@ class _Reader:
         self._groups(
             self._regex(item, "match" if "match" in item else "bar", what) if item.get("bar") != "" else "", what
         )
-        phase = item.get("phase")
-        if phase is not None and phase not in phases:
-            raise self.fault(what, f"unknown phase {phase!r}", f"known: {', '.join(sorted(phases))}")
+        self._types(item, what)
         values = dict(item)
         values["role"] = self._choice(item, "role", Role, what)
         if "where" in item:
             values["where"] = self._choice(item, "where", Where, what)
         for key in ("ends", "must_match", "must_not_match"):
             values[key] = self._texts(item, key, what)
+        for phase in (*values["ends"], *([item["phase"]] if "phase" in item else [])):
+            if phase not in phases:
+                raise self.fault(what, f"unknown phase {phase!r}", f"known: {', '.join(sorted(phases))}")
         return Rule(engine=engine, trusted=self.trusted, **values)
+
+    def _types(self, item: Mapping[str, Any], what: str) -> None:
+        for key, value in item.items():
+            if key in _FLAGS and not isinstance(value, bool):
+                raise self.fault(what, f"{key} must be true or false", f"found {value!r}")
+            if key in _WORDS and not isinstance(value, str):
+                raise self.fault(what, f"{key} must be text", f"found {value!r}")
+        remedies = item.get("remedies", {})
+        if not isinstance(remedies, dict) or not all(isinstance(text, str) for text in remedies.values()):
+            raise self.fault(what, "remedies must be a table of phase = text", f"found {remedies!r}")
 
     def _groups(self, pattern: str, what: str) -> None:
         for group in _GROUP.findall(pattern):
@@ -204,6 +231,10 @@ class _Reader:
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
             raise self.fault(what, f"{key} must be a list of texts", f"found {value!r}")
         return tuple(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 # The phases of DESIGN; a pack may add to them.

@@ -40,12 +40,20 @@ def parse_args(text: str) -> dict[str, Value]:
         text: what follows ``server_args=``; it may end anywhere.
 
     Returns:
-        Argument to value; numbers, booleans and None as such, everything else as redacted text. Never raises.
+        Argument to value; numbers, booleans and None as such, everything else as redacted text. A last value
+        that may have been cut is left out. Never raises.
     """
     text = redact(text).rstrip()
     pattern = _DICT if text.startswith("{") else _CALL
     start = text.find("(") + 1 if pattern is _CALL else 0
-    return {found["key"]: _value(found["value"]) for found in pattern.finditer(text, max(start, 0))}
+    values = {found["key"]: found["value"] for found in pattern.finditer(text, start)}
+    if values and (text[-1] not in ")}" or _is_cut(next(reversed(values.values())))):
+        values.popitem()
+    return {key: _value(value) for key, value in values.items()}
+
+
+def _is_cut(value: str) -> bool:
+    return value[:1] in {"'", '"'} and (len(value) == 1 or value[-1] != value[0])
 
 
 def _value(text: str) -> Value:
