@@ -6,15 +6,24 @@ that turns errors into words on stderr and an exit code.
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+import typer.core
 
 from phasetrack import __version__
 from phasetrack.errors import Exit, PhasetrackError, UsageError
+
+if TYPE_CHECKING:
+    from phasetrack.core.model import PatternSet, Record
+    from phasetrack.run import Session
+    from phasetrack.views.tui.feed import News
+    from phasetrack.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +31,23 @@ if TYPE_CHECKING:
     from phasetrack.core.model import Record, Snapshot
     from phasetrack.core.tracker import Tracker
 
+
+class _Group(typer.core.TyperGroup):
+    """Runs a command; where the reader of our output has gone away, that is no error of ours."""
+
+    def invoke(self, ctx: Any) -> object:
+        try:
+            found: object = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(Exit.OK) from None
+        return found
+
+
 app = typer.Typer(
     name="phasetrack",
+    cls=_Group,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -41,6 +65,15 @@ class ReportFormat(StrEnum):
     MD = "md"
     HTML = "html"
     TRACE = "trace"
+
+
+class OutputForm(StrEnum):
+    """What tail prints."""
+
+    AUTO = "auto"
+    TUI = "tui"
+    PLAIN = "plain"
+    JSON = "json"
 
 
 Log = Annotated[str, typer.Argument(metavar="LOG", help="The server's log file, or - for standard input.")]
@@ -92,6 +125,170 @@ def status(
     _check_boot(known.boot, boot)
     typer.echo(dumps(snapshot_json(known)) if json else status_line(known, plain=_plain(ascii_only)))
     raise typer.Exit(exit_code(known))
+
+
+@app.command()
+def tail(
+    logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="Server logs, or - for standard input.")],
+    output: Annotated[OutputForm, typer.Option("--output", "-o", help="What to print.")] = OutputForm.AUTO,
+    bell: Annotated[bool, typer.Option("--bell", help="Ring the terminal's bell at ready or failed.")] = False,
+    mouse: Annotated[bool, typer.Option("--mouse/--no-mouse", help="Take the mouse, or leave it alone.")] = True,
+    patterns: Patterns = None,
+    ascii_only: Ascii = False,
+) -> None:
+    """Follow a start live, from the beginning of the latest boot; a log that does not exist yet is waited for.
+
+    A screen on a terminal; elsewhere one line per change, and one after 30, 60, 120 s of silence.
+    Exit code, where the input ends: 0 ready, 1 failed, 4 stuck, 5 over.
+    """
+    from phasetrack.run import Session, exit_code
+
+    if logs.count("-") > 1:
+        raise UsageError("tail - -: standard input can be read once only")
+    if _wants_screen(output, logs):
+        _tail_screen(logs[0], patterns, plain=_plain(ascii_only), bell=bell, mouse=mouse)
+    known = _load(patterns)
+    sessions = [Session(known, log, say=_note) for log in logs]
+    if output is OutputForm.JSON:
+        _tail_json(sessions)
+    else:
+        _tail_plain(sessions, known, plain=_plain(ascii_only))
+    raise typer.Exit(next(filter(None, (exit_code(session.snapshot()) for session in sessions)), Exit.OK))
+
+
+def _wants_screen(output: OutputForm, logs: list[str]) -> bool:
+    """A screen shows one log, on a terminal that can be drawn on and gives keys."""
+    if output not in {OutputForm.AUTO, OutputForm.TUI}:
+        return False
+    lack = _lack_of_screen(logs)
+    if lack and output is OutputForm.TUI:
+        raise UsageError(f"--output tui: {lack}")
+    return not lack and (output is OutputForm.TUI or sys.stdout.isatty())
+
+
+def _lack_of_screen(logs: list[str]) -> str:
+    if len(logs) != 1:
+        return "a screen shows one log (--output plain follows several)"
+    if os.environ.get("TERM", "dumb") == "dumb":
+        return "the terminal cannot be drawn on (TERM is dumb)"
+    if logs == ["-"] and sys.stdin.isatty():
+        return "standard input is the terminal itself (pipe a log into it)"
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        return ""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return "there is no terminal (--output plain needs none)"
+    return ""
+
+
+def _tail_screen(log: str, patterns: list[Path] | None, *, plain: bool, bell: bool, mouse: bool) -> NoReturn:
+    """Show the screen; leave the last state behind as plain text."""
+    from phasetrack.views.tui import run_screen
+    from phasetrack.views.tui.feed import Options
+
+    def feed() -> Watch:
+        from functools import partial
+
+        from phasetrack.run import Session
+        from phasetrack.watch import Watch
+
+        return Watch(partial(Session, _load(patterns), log))
+
+    left = run_screen(feed, Options(log, plain, "NO_COLOR" not in os.environ, bell, mouse))
+    if left.news is not None:
+        _part(left.news, log, plain=plain)
+    if isinstance(left.fault, PhasetrackError):
+        raise left.fault
+    if left.fault is not None:
+        from phasetrack.crash import write_report
+
+        where = write_report(left.fault, None if left.news is None else left.news.known)
+        _note(f"internal error: {type(left.fault).__name__}: {left.fault}")
+        _note(f"the report was written to {where}" if where else "a report could not be written")
+    raise typer.Exit(left.exit_code)
+
+
+def _part(news: News, log: str, *, plain: bool) -> None:
+    import shutil
+
+    from phasetrack.views.tui.look import ASCII, UNICODE
+    from phasetrack.views.tui.parting import parting_text
+
+    width = shutil.get_terminal_size().columns
+    with suppress(OSError):  # the terminal may be gone
+        sys.stdout.write(parting_text(news, log, max(width, 20), ASCII if plain else UNICODE))
+        sys.stdout.flush()
+
+
+def _tail_json(sessions: list[Session]) -> None:
+    from phasetrack.run import tail_records
+    from phasetrack.views.events import json_line
+    from phasetrack.views.jsonl import dumps, snapshot_json
+
+    many = len(sessions) > 1
+
+    def out(session: Session, record: Record) -> None:
+        _say(json_line(record, session.zone, session.path if many else None))
+
+    tail_records(sessions, out, _is_read)
+    for session in sessions:
+        last = {"type": "snapshot", "snapshot": snapshot_json(session.snapshot())}
+        _say(dumps({"path": session.path, **last} if many else last))
+
+
+def _tail_plain(sessions: list[Session], patterns: PatternSet, *, plain: bool) -> None:
+    from functools import partial
+
+    from phasetrack.run import Teller, tail_plain
+    from phasetrack.views.plain import status_line
+
+    heads = [f"{session.path}: " if len(sessions) > 1 else "" for session in sessions]
+    outs = [partial(_say, head=head) for head in heads]
+    tail_plain(
+        [Teller(session, patterns, out, plain=plain) for session, out in zip(sessions, outs, strict=True)], _is_read
+    )
+    for session, out in zip(sessions, outs, strict=True):
+        out(status_line(session.snapshot(), plain=plain))
+
+
+@app.command()
+def wait(
+    log: Log,
+    until: Annotated[str, typer.Option("--until", metavar="PHASE", help="Until this phase has begun.")] = "ready",
+    timeout: Annotated[
+        str | None, typer.Option("--timeout", metavar="TIME", help="Give up after 45m, 90s, 1h30m. None unless given.")
+    ] = None,
+    new: Annotated[bool, typer.Option("--new", help="Only a boot that begins from now on counts.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the whole snapshot as JSON at the end.")] = False,
+    patterns: Patterns = None,
+    ascii_only: Ascii = False,
+) -> None:
+    """Block until the server is ready, has failed, or is stuck; a log that does not exist yet is waited for.
+
+    Progress goes to stderr, the answer to stdout.
+    Exit code: 0 ready or PHASE reached, 1 failed, 4 stuck, 5 over, 6 cannot read the log, 124 --timeout passed.
+    """
+    from phasetrack.core.answer import Want
+    from phasetrack.run import Session, Teller, wait_for
+    from phasetrack.views.jsonl import dumps, snapshot_json
+    from phasetrack.views.plain import waited_line
+
+    known = _load(patterns)
+    if until not in known.phases:
+        raise UsageError(f"--until {until}: no such phase; one of {', '.join(known.phases)}")
+    timeout_s = _seconds(timeout)
+    if timeout_s is None:
+        _note("no --timeout given: waiting for as long as it takes")
+    plain = _plain(ascii_only)
+    teller = Teller(Session(known, log, say=_note), known, lambda line: typer.echo(line, err=True), plain=plain)
+    waited = wait_for(teller, Want(until), new=new, timeout_s=timeout_s)
+    if json:
+        _say(dumps(snapshot_json(waited.known)))
+    else:
+        late = timeout if waited.code is Exit.DEADLINE else None
+        _say(waited_line(waited.known, was_so=waited.was_so, timed_out=late, plain=plain))
+    raise typer.Exit(waited.code)
 
 
 @app.command()
@@ -163,10 +360,29 @@ def _stream(tracker: Tracker, records: Iterator[Record], output: Path | None, bo
         out.write(dumps({"type": "snapshot", "snapshot": snapshot_json(known)}) + "\n")
 
 
-def _load(patterns: list[Path] | None):  # type: ignore[no-untyped-def] # noqa: ANN202 - its type would be imported for every command
+def _load(patterns: list[Path] | None) -> PatternSet:
     from phasetrack.edges.library import load
 
     return load(patterns or ())
+
+
+def _say(line: str, head: str = "") -> None:
+    """Print a line of the result at once: its reader may be waiting for it."""
+    sys.stdout.write(f"{head}{line}\n")
+    sys.stdout.flush()
+
+
+def _is_read() -> bool:
+    """Whether anybody still reads our stdout: a pipe whose reader has gone says so before it is written to."""
+    import select
+
+    watch = select.poll()
+    watch.register(sys.stdout, 0)
+    return not any(what & (select.POLLERR | select.POLLHUP) for _, what in watch.poll(0))
+
+
+def _note(what: str) -> None:
+    typer.echo(f"phasetrack: {what}", err=True)
 
 
 def _target(output: Path | None):  # type: ignore[no-untyped-def] # noqa: ANN202
@@ -198,19 +414,74 @@ def _moment(text: str | None) -> float | None:
     raise UsageError(f"--at {text}: not a time (write it as the log does: 2026-11-30T15:42:03)")
 
 
+_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def _seconds(text: str | None) -> float | None:
+    """``45m``, ``90s``, ``1h30m``, ``600``."""
+    if text is None:
+        return None
+    import re
+
+    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd]?)", text)
+    if not parts or "".join(map("".join, parts)) != text:
+        raise UsageError(f"--timeout {text}: not a length of time (write 45m, 90s or 1h30m)")
+    return sum(float(number) * _UNITS_S[unit or "s"] for number, unit in parts)
+
+
 def _check_boot(found: int, asked: int | None) -> None:
     if asked is not None and found != asked:
         raise UsageError(f"--boot {asked}: this log holds no such boot ('phasetrack report LOG' lists them)")
 
 
+_received: list[int] = []  # the signal that ends us
+
+
+def _interrupt(number: int, frame: object) -> None:
+    del frame
+    _received.append(number)
+    raise KeyboardInterrupt
+
+
+def _prepare() -> None:
+    """End on signals as on Ctrl-C, and never over a character that the terminal does not have."""
+    import signal
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _internal(fault: Exception) -> Exit:
+    """Say in a line what broke inside; with PHASETRACK_DEBUG the whole of it."""
+    if os.environ.get("PHASETRACK_DEBUG"):
+        raise fault
+    trace = fault.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = "" if trace is None else f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    _note(f"internal error: {type(fault).__name__}: {fault}{where} (please report it; PHASETRACK_DEBUG=1 tells more)")
+    return Exit.INTERNAL
+
+
 def main() -> NoReturn:
     """Run the command line; nothing but an exit code leaves it."""
+    _prepare()
+    code: int | str | None = Exit.OK
     try:
         app()
     except PhasetrackError as fault:
-        typer.echo(f"phasetrack: {fault}", err=True)
-        sys.exit(fault.exit_code)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output went away: nothing to say, and no one to say it to
-        sys.exit(Exit.OK)
-    sys.exit(Exit.OK)
+        _note(str(fault))
+        code = fault.exit_code
+    except SystemExit as end:
+        code = end.code
+    except KeyboardInterrupt:
+        code = Exit.INTERRUPTED
+    except Exception as fault:  # noqa: BLE001 - a user sees no traceback of ours
+        code = _internal(fault)
+    if _received:
+        code = 128 + _received[0]
+    sys.exit(code)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from phasetrack.core.answer import answer
 from phasetrack.core.model import Chunk, Closed, Outcome, Tick, VerdictState
 from phasetrack.core.tracker import Tracker
 from phasetrack.edges.file import open_log
@@ -13,8 +15,24 @@ from phasetrack.errors import Exit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from phasetrack.core.model import Input, PatternSet, Record, Snapshot, Zone
+    from phasetrack.core.answer import Want
+    from phasetrack.core.model import Gap, Input, PatternSet, Record, Snapshot, Zone
     from phasetrack.edges.live import Live
+
+
+# With nothing else due, a snapshot is taken this often: a verdict can change with the clock alone.
+_REST_S = 10.0
+# How soon a tail notices that its reader has gone (``… | grep -m1 ready``).
+_GLANCE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """How a wait ended."""
+
+    code: Exit
+    known: Snapshot
+    was_so: bool = False  # the answer stood in the log before the wait began
 
 
 class Sampler(Protocol):
@@ -43,6 +61,7 @@ class Session:
         *,
         samplers: Sequence[Sampler] = (),
         say: Callable[[str], None] = _silently,
+        tap: Callable[[Chunk | Gap], None] | None = None,
     ) -> None:
         """Open a log to be followed; one that does not exist yet is waited for.
 
@@ -51,6 +70,7 @@ class Session:
             path: of the log, ``-`` for standard input.
             samplers: what looks outside the log; each is asked when its interval has passed.
             say: takes one line about the source itself: missing, rotated, truncated.
+            tap: sees every piece of the stream before it is fed: a screen's pager keeps track of the bytes.
 
         Raises:
             SourceError: the log is there but cannot be read.
@@ -61,6 +81,7 @@ class Session:
         self.ended = False
         self._tracker = Tracker(patterns, path)
         self._source: Live = open_live(path, say)
+        self._tap = tap
         self._samplers = {k: (sampler, 0.0) for k, sampler in enumerate(samplers)}
         self._backlog: list[Record] | None = []  # None once it was read
         self._lively = False  # whether output was seen to arrive
@@ -103,13 +124,16 @@ class Session:
         if self._source.ended is not None:
             return True, self._end(records, self._source.ended)
         seen = self._look_around()
-        return moved or seen is not None, self._held_back(records + (seen or []))
+        records = self._held_back(records + (seen or []))
+        return moved or seen is not None or bool(records), records
 
     def _take(self) -> tuple[bool, list[Record]]:
         """Feed what is new in the source."""
         moved, records = False, []
         for item in self._source.read():
             moved = True
+            if self._tap is not None:
+                self._tap(item)
             self._lively |= isinstance(item, Chunk) and item.arrived_s is not None
             records += self._tracker.feed(item)
         return moved, records
@@ -201,6 +225,88 @@ class Loop:
     def close(self) -> None:
         """Stop watching."""
         self._wakeup.close()
+
+
+class Teller:
+    """Tells what goes on in one session, in plain lines."""
+
+    def __init__(self, session: Session, patterns: PatternSet, out: Callable[[str], None], *, plain: bool) -> None:
+        """Print lines with ``out``; ``plain`` for no characters beyond ASCII."""
+        from phasetrack.views.events import Heartbeat, PlainLines
+
+        self.session = session
+        self._out = out
+        self._lines = PlainLines({info.id: info.title for info in patterns.phases.values()}, plain)
+        self._beat = Heartbeat(plain)
+        self._due = 0.0
+
+    def tell(self, records: list[Record]) -> Snapshot | None:
+        """Print what is new; answer the snapshot that it was told from, None where nothing was due."""
+        if not records and time.monotonic() < self._due:
+            return None
+        known = self.session.snapshot()
+        for line in self._lines.lines(records, known):
+            self._out(line)
+        beat = self._beat.line(known) if self.session.caught_up and not self.session.ended else None
+        if beat is not None:
+            self._out(beat)
+        self._due = time.monotonic() + min(self._beat.next_s(known), _REST_S)
+        return known
+
+    def due_s(self) -> float:
+        """How long until something may be due that no record tells."""
+        return max(self._due - time.monotonic(), 0.0)
+
+
+def tail_plain(tellers: Sequence[Teller], is_read: Callable[[], bool]) -> None:
+    """Follow until every input has ended, or nobody reads what is told."""
+    loop = Loop([teller.session for teller in tellers])
+    while not all(teller.session.ended for teller in tellers) and is_read():
+        polled = loop.poll(min(_GLANCE_S, *(teller.due_s() for teller in tellers)))
+        for teller, (_, records) in zip(tellers, polled, strict=True):
+            teller.tell(records)
+
+
+def tail_records(
+    sessions: Sequence[Session], out: Callable[[Session, Record], None], is_read: Callable[[], bool]
+) -> None:
+    """Hand on every record until every input has ended, or nobody reads them."""
+    loop = Loop(sessions)
+    while not all(session.ended for session in sessions) and is_read():
+        for session, records in loop.poll(_GLANCE_S):
+            for record in records:
+                out(session, record)
+
+
+def wait_for(teller: Teller, want: Want, *, new: bool, timeout_s: float | None) -> Waited:
+    """Block until there is an answer.
+
+    Args:
+        teller: of the session to wait in; it tells the progress.
+        want: what is waited for.
+        new: only a boot that begins from now on counts.
+        timeout_s: give up after this long; None for never.
+    """
+    session = teller.session
+    until = None if timeout_s is None else time.monotonic() + timeout_s
+    records: list[Record] = []
+    while not session.caught_up and not session.ended:
+        records += session.poll(_REST_S)
+    known = session.snapshot()
+    if new:
+        want, records = replace(want, after_boot=known.boot), []
+    stood = known.boot
+    code = answer(known, want)
+    if code is not None:
+        return Waited(code, known, was_so=stood > 0)
+    while code is None:
+        known = teller.tell(records) or known
+        code = answer(known, want)
+        left = float("inf") if until is None else until - time.monotonic()
+        if code is None and left <= 0:
+            return Waited(Exit.DEADLINE, session.snapshot())
+        records = session.poll(min(teller.due_s(), left)) if code is None else []
+    return Waited(code, known)
 
 
 def read_whole(

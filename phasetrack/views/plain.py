@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from phasetrack.core.answer import age_s
 from phasetrack.core.model import Outcome
 from phasetrack.views.facts import shown_facts
 from phasetrack.views.rows import cells, last_ranks, share, total_s
@@ -27,6 +28,7 @@ def status_line(known: Snapshot, *, plain: bool = False) -> str:
 def _status_parts(known: Snapshot) -> Iterator[str]:
     if known.outcome is Outcome.NONE:
         yield known.verdict.because
+        yield from _again(known)
         return
     row = next((row for row in known.phases if row.phase == known.phase), None)
     if known.outcome is Outcome.STARTING and row is not None:
@@ -40,14 +42,46 @@ def _status_parts(known: Snapshot) -> Iterator[str]:
         if row.ranks_seen > 1:
             yield f"{row.ranks_done} of {row.ranks_seen} ranks done"
         yield known.verdict.because
+        yield from _again(known)
         return
     yield f"{str(known.outcome).upper()}: {known.verdict.because}"
+    yield from _ages(known)
     if known.startup_s is not None:
         yield f"took {duration(known.startup_s)} to ready at {iso(known.ready_at_s, known.zone)}"
     if known.failure is not None:
         yield " ".join(
             f"{known.failure.phase or ''} {known.failure.rank or ''} line {known.failure.place.line}".split()
         )
+
+
+def _again(known: Snapshot) -> Iterator[str]:
+    if known.next_check_s is not None and not known.ended:
+        yield f"look again in {duration(round(known.next_check_s))}"
+
+
+def _ages(known: Snapshot) -> Iterator[str]:
+    """How old the answer is: a log may still hold yesterday's ready."""
+    age = age_s(known)
+    if age is None or known.silent_s is None:
+        return
+    yield f"{duration(age)} ago"
+    if known.outcome is Outcome.READY and age - known.silent_s >= 1:
+        yield f"last output {duration(known.silent_s)} ago"
+
+
+def waited_line(known: Snapshot, *, was_so: bool, timed_out: str | None, plain: bool = False) -> str:
+    """The answer of ``wait`` in one line.
+
+    Args:
+        known: the snapshot at its end.
+        was_so: whether the answer stood in the log before the wait began.
+        timed_out: the time limit that has passed, as it was given.
+        plain: ASCII only.
+    """
+    line = status_line(known, plain=plain)
+    if timed_out is not None:
+        return f"TIMEOUT after {timed_out}: {line}"
+    return line + (" (it was so before this wait began; --new waits for the next boot)" if was_so else "")
 
 
 def report_text(known: Snapshot, *, plain: bool = False, width: int = 80) -> str:

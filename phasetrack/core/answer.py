@@ -1,0 +1,67 @@
+"""When a wait is over, and with which exit code: a snapshot and what was asked for in, an answer out.
+
+Evidence from outside needs no case of its own: a dead process has already turned the snapshot's outcome.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from phasetrack.core.model import Outcome, Status, VerdictState
+from phasetrack.errors import Exit
+
+if TYPE_CHECKING:
+    from phasetrack.core.model import Snapshot
+
+READY = "ready"
+_BEGUN = {Status.RUNNING, Status.DONE, Status.FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """What is waited for."""
+
+    phase: str = READY  # this phase has begun; a server that is ready has passed them all
+    after_boot: int = 0  # only boots with a higher number count
+    fail_on: frozenset[VerdictState] = frozenset({VerdictState.STUCK})
+
+
+def answer(known: Snapshot, want: Want) -> Exit | None:
+    """Answer the exit code, or None while there is reason to wait on."""
+    if known.boot <= want.after_boot:
+        return Exit.OVER if known.ended else None
+    if has_begun(known, want.phase):
+        return Exit.OK
+    if known.outcome is Outcome.FAILED:
+        return Exit.FAILED
+    if known.verdict.state in want.fail_on:
+        return Exit.STUCK
+    if known.outcome is Outcome.READY:
+        return Exit.OK
+    if known.outcome is Outcome.STOPPED or known.ended:
+        return Exit.OVER
+    return None
+
+
+def has_begun(known: Snapshot, phase: str) -> bool:
+    """Whether a boot has come to a phase; being ready is no phase that a failed server is still in."""
+    if phase == READY:
+        return False
+    return any(row.phase == phase and row.status in _BEGUN for row in known.phases)
+
+
+def age_s(known: Snapshot) -> float | None:
+    """How long ago the boot came to what it is, our clock; None where that cannot be told.
+
+    The log's clock may be in any time zone, so only differences on it count: from its turning point to its last
+    output, and from there by our clock.
+    """
+    turned = None
+    if known.outcome is Outcome.READY:
+        turned = known.ready_at_s
+    elif known.outcome is Outcome.FAILED and known.failure is not None:
+        turned = known.failure.at_s
+    if turned is None or known.now_s is None or known.silent_s is None:
+        return known.silent_s
+    return max(known.now_s - turned, 0.0) + known.silent_s
