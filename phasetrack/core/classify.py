@@ -35,13 +35,14 @@ _MESSAGE_LIMIT = 32 * 1024
 class Matcher:
     """One rule, compiled when first needed."""
 
-    __slots__ = ("_compiled", "dead", "needle", "order", "rule")
+    __slots__ = ("_compiled", "_pattern", "dead", "needle", "order", "rule")
 
     def __init__(self, rule: Rule, order: int) -> None:
         """Hold a rule and its place in the order of the files."""
         self.rule, self.order = rule, order
         self.dead = ""  # why it was switched off
         self.needle = _needle(rule.match or "")
+        self._pattern = rule.match if rule.match is not None else rule.bar or r"\Z"
         self._compiled: re.Pattern[str] | None = None
 
     def match(self, message: str) -> re.Match[str] | None:
@@ -51,17 +52,20 @@ class Matcher:
         if not self.rule.trusted:
             return self._match_untrusted(message)
         if self._compiled is None:
-            self._compiled = re.compile(self.rule.match or "")
+            self._compiled = re.compile(self._pattern)
         return self._compiled.match(message)
 
     def _match_untrusted(self, message: str) -> re.Match[str] | None:
         import regex  # slower than re here, but with a time limit; only users' rules pay for it
 
         try:
-            return regex.compile(self.rule.match or "").match(message, timeout=_PATIENCE_S)  # type: ignore[return-value]
-        except (TimeoutError, regex.error) as fault:
-            self.dead = f"rule {self.rule.id} was switched off: {str(fault) or 'it took too long on one line'}"
-            return None
+            return regex.compile(self._pattern).match(message, timeout=_PATIENCE_S)  # type: ignore[return-value]
+        except TimeoutError:
+            why = f"it took longer than {_PATIENCE_S * 1000:.0f} ms on one line"
+        except regex.error as fault:
+            why = str(fault)
+        self.dead = f"Rule {self.rule.id} was switched off: {why} (see 'phasetrack patterns check')."
+        return None
 
 
 class Classifier:
@@ -74,13 +78,13 @@ class Classifier:
         self.matchers: list[Matcher] = []
         self._by_key: dict[str, list[Matcher]] = {}
         self._loose: list[Matcher] = []
-        self._bars: list[tuple[re.Pattern[str], Rule]] = []
-        self._bar_rules = [rule for rule in patterns.rules if rule.bar is not None]
+        self._bars = [Matcher(rule, order) for order, rule in enumerate(patterns.rules) if rule.bar is not None]
         self._bar_memo: dict[str, Rule | None] = {}
         self._memo: dict[str, Matcher | None] = {}
         for order, rule in enumerate(patterns.rules):
             if rule.match is not None:
                 self._index(Matcher(rule, order))
+        self._users = [matcher for matcher in (*self.matchers, *self._bars) if not matcher.rule.trusted]
 
     def _index(self, matcher: Matcher) -> None:
         self.matchers.append(matcher)
@@ -155,6 +159,10 @@ class Classifier:
                 best = matcher
         return best
 
+    def switched_off(self) -> list[tuple[str, str]]:
+        """The users' rules that took too long: their ids, and why in words."""
+        return [(matcher.rule.id, matcher.dead) for matcher in self._users if matcher.dead]
+
     def candidates(self, message: str) -> list[Matcher]:
         """All rules that claim a message (for ``patterns check``)."""
         return [
@@ -175,10 +183,8 @@ class Classifier:
             return self._bar_memo[key]
         except KeyError:
             pass
-        if not self._bars:
-            self._bars = [(re.compile(rule.bar or r"\Z"), rule) for rule in self._bar_rules]
         text = desc.lstrip(". ")
-        found = next((rule for pattern, rule in self._bars if pattern.match(text) is not None), None)
+        found = next((matcher.rule for matcher in self._bars if matcher.match(text) is not None), None)
         if len(self._bar_memo) < _MEMO_LIMIT:
             self._bar_memo[key] = found
         return found

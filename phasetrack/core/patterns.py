@@ -107,6 +107,8 @@ class _Reader:
         phases = [self._phase(item, k) for k, item in enumerate(self._items(table, "phase"), 1)]
         known = {phase.id for phase in phases} | STANDARD
         rules = tuple(self._rule(item, k, engine, known) for k, item in enumerate(self._items(table, "rule"), 1))
+        if table.get("bulk") and not self.trusted:
+            raise self.fault("[[bulk]]", "only in shipped packs", "leave it out: it has no time limit")
         bulk = tuple(
             self._regex(item, "match", f"[[bulk]] {k}") for k, item in enumerate(self._items(table, "bulk"), 1)
         )

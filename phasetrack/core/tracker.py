@@ -15,7 +15,19 @@ from phasetrack.core.classify import Classifier
 from phasetrack.core.ending import obituary
 from phasetrack.core.eta import Past, estimate, known_silences, withheld
 from phasetrack.core.machine import Machine
-from phasetrack.core.model import Bulk, Chunk, Closed, EvidenceSample, Gap, Priors, ProbeResult, Segment, Source, Tick
+from phasetrack.core.model import (
+    Bulk,
+    Chunk,
+    Closed,
+    EvidenceSample,
+    Gap,
+    Priors,
+    ProbeResult,
+    Segment,
+    Source,
+    Tick,
+    Warned,
+)
 from phasetrack.core.model import End as SegmentEnd
 from phasetrack.core.outside import Outside
 from phasetrack.core.readiness import is_poll
@@ -215,7 +227,8 @@ class Tracker:
             ended=self._ended,
             peek=self._peek(shown),
         )
-        return replace(known, evidence=self._outside.newest)
+        off = tuple(Warned(f"off.{rule}", why, None) for rule, why in self._classifier.switched_off())
+        return replace(known, evidence=self._outside.newest, warnings=(*known.warnings, *off))
 
     def _peek(self, boot: Boot | None) -> tuple[Row, Bar] | None:
         """The bar of the open tail and the row that it counts for; nothing is changed by looking."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from phasetrack.core.model import Role, Where
+from phasetrack.core.model import Chunk, Role, Where
 from phasetrack.core.patterns import load_pack, merge
+from phasetrack.core.tracker import Tracker
 from phasetrack.errors import PatternError
 from tests.talk import patterns
 
@@ -121,3 +122,30 @@ def test_the_shipped_pack_tells_how_long_every_phase_may_be_silent():
             assert phase.silence is not None, phase.id
             assert phase.silence.source, phase.id
             assert phase.quiet_why, phase.id
+
+
+def test_bulk_lines_are_for_shipped_packs_only():
+    text = HEAD + "[[bulk]]\nmatch = 'Decode batch'\n"
+    assert load_pack(text, "mine.toml").bulk == ("Decode batch",)
+    with pytest.raises(PatternError, match="only in shipped packs"):
+        load_pack(text, "mine.toml", trusted=False)
+
+
+SLOW = "(?:a|a)+b?c"
+
+
+@pytest.mark.parametrize(
+    ("item", "line"),
+    [
+        (rule(match=f"'{SLOW}'"), "a" * 200 + "!"),
+        (rule(match=f"'{SLOW}'", role='"failure"', where='"exception"'), "a" * 200),
+        (rule(match=None, bar=f"'{SLOW}'"), "a" * 200 + ":  50%|#    | 1/2 [00:01<00:01,  1.00s/it]"),
+    ],
+)
+def test_a_users_rule_that_takes_too_long_is_switched_off_and_said(item, line):
+    mine = load_pack(item, "mine.toml", trusted=False)
+    tracker = Tracker(merge([patterns(), mine]))
+    begin = "[2026-11-30 15:42:22] Init torch distributed begin.\n"
+    tracker.feed(Chunk((begin + "Traceback (most recent call last):\n" + line + "\n").encode()))
+    found = {warning.id: warning.message for warning in tracker.snapshot().warnings}
+    assert "Rule mine.load was switched off" in found["off.mine.load"]
