@@ -137,15 +137,15 @@ SLOW = "(?:a|a)+b?c"
 @pytest.mark.parametrize(
     ("item", "line"),
     [
-        (rule(match=f"'{SLOW}'"), "a" * 200 + "!"),
-        (rule(match=f"'{SLOW}'", role='"failure"', where='"exception"'), "a" * 200),
+        (rule(match=f"'{SLOW}'"), "a" * 200 + "!c"),
+        (rule(match=f"'{SLOW}'", role='"failure"', where='"exception"'), "a" * 200 + ": c"),
         (rule(match=None, bar=f"'{SLOW}'"), "a" * 200 + ":  50%|#    | 1/2 [00:01<00:01,  1.00s/it]"),
     ],
 )
 def test_a_users_rule_that_takes_too_long_is_switched_off_and_said(item, line):
     mine = load_pack(item, "mine.toml", trusted=False)
     tracker = Tracker(merge([patterns(), mine]))
-    begin = "[2026-11-30 15:42:22] Init torch distributed begin.\n"
-    tracker.feed(Chunk((begin + "Traceback (most recent call last):\n" + line + "\n").encode()))
+    begin = "[2026-11-30 15:42:22] Scheduler hit an exception: Traceback (most recent call last):\n"
+    tracker.feed(Chunk(f"{begin}{line}\nValueError: {line}\n{line}: x\n".encode()))
     found = {warning.id: warning.message for warning in tracker.snapshot().warnings}
     assert "Rule mine.load was switched off" in found["off.mine.load"]
