@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Within this share of what remains, or this many seconds, the finish stays where it was told.
 _STEADY, _STEADY_S = 0.1, 1.5
+# A reason is told for so long.
+_WHY_S = 60.0
 # Beyond all like boots means beyond their longest by this factor and these seconds (stamps have whole seconds).
 _OVERDUE_TIMES, _OVERDUE_S = 1.1, 2.0
 _ENOUGH_BOOTS = 3
@@ -51,6 +53,7 @@ class Told:
     finish_s: float  # log clock
     runs: int
     why: str = ""
+    since_s: float = 0.0  # log clock: since when the finish stands there
 
 
 class Past:
@@ -198,7 +201,7 @@ def _source(likes: Likes) -> str:
 def _settle(known: Snapshot, found: Forecast, likes: Likes, told: Told | None) -> Told:
     """Keep the finish where it was told, unless it comes earlier or there is a reason to move it later."""
     now, runs = known.now_s or 0.0, likes.count()
-    fresh = Told(known.boot, found.phase, now + found.left.mid_s, runs, found.dropped)
+    fresh = Told(known.boot, found.phase, now + found.left.mid_s, runs, found.dropped, now)
     if told is None or told.boot != known.boot:
         return fresh
     moved = fresh.finish_s - told.finish_s
@@ -241,7 +244,7 @@ def _in_figures(known: Snapshot, found: Forecast, likes: Likes, told: Told) -> E
         basis,
         runs,
         source=("the bar's own pace, " if found.live else "") + _source(likes),
-        why=told.why,
+        why=told.why if now - told.since_s <= _WHY_S else "",
         done_fraction=round(spent / (spent + mid), 4) if spent + mid > 0 else 0.0,
         finish_s=round(now + mid, 1),
         phase_left=None if found.phase_left is None else _rounded(found.phase_left),

@@ -9,6 +9,7 @@ precision; and the finished steps tell whether *this machine is slow today*, one
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,6 +32,12 @@ _ALONE = sqrt(1 - _SHARED**2)
 _DROP_RATIO = 3.0
 _DROP_AFTER_S = 15.0
 _TRUST_FROM = 0.05  # below this share done, a bar tells nothing yet
+
+# A bar whose mean pace lies this far from its usual one is no place on a curve.
+_REGULAR_RATIO = 1.5
+
+# What nearly every start goes through, while nothing tells what this one will.
+_USUAL = ("dist_init", "target_load", "kv_cache", "target_graph", "http_up", "warmup")
 
 # A phase that has begun proves that these are over, printed or not.
 _RANK_PHASES = ("bootstrap", "download", "dist_init", "target_load", "draft_load", "kv_cache", "draft_kv")
@@ -97,9 +104,8 @@ def before_the_log(likes: Likes, spent_s: float) -> Forecast:
     from phasetrack.core.laws import of_seconds
 
     silent = of_seconds(shipped.SILENT_START.typical_s, shipped.SILENT_START.spread)
-    typical = likes.typical() or ["bootstrap", "dist_init", "target_load", "kv_cache", "target_graph", "warmup"]
     pieces = [Piece("silent start", (Part(1.0, silent),), spent_s)]
-    for phase in typical:
+    for phase in likes.typical() or ("bootstrap", *_USUAL):
         pieces += [Piece(phase, likes.body(phase)), Piece(f"gap {phase}", likes.gap(phase))]
     return Forecast(_range(_sum(pieces, 0.0, 1.0)), None, "bootstrap", spent_s)
 
@@ -240,22 +246,34 @@ def pace(bar: BarRow, spent_s: float, knots: tuple[float, ...]) -> Law | None:
         return None
     share = bar.done / bar.total
     at_s = bar.curve[-1][0] if bar.curve else bar.elapsed_s or spent_s
-    if knots:
-        total = max(at_s / max(_on(knots, share), 0.01), spent_s / max(_on(knots, share + 1 / bar.total), 0.01))
+    left_s, irregular = _by_items(bar, at_s)
+    if knots and irregular < log(_REGULAR_RATIO):
+        total = at_s / max(_on(knots, share), 0.01)
+        overdue_s = spent_s - total * _on(knots, share + 1 / bar.total)
+        total += max(overdue_s, 0.0)  # what one item takes longer is no pace
     else:
-        total = max(_by_items(bar, at_s), spent_s * bar.total / (bar.done + 1.0))
-    left = 1.0 - share
-    few = 0.25 / sqrt(max(bar.done, 1.0))
-    sd = left * ((0.15 if knots else 0.3) + few) + 0.02 + 0.3 / max(at_s, 1.0)
+        total = max(at_s, spent_s) + left_s
+    few = 0.45 / sqrt(max(bar.done, 1.0))
+    sd = (1.0 - share) * ((0.15 if knots else 0.3) + few + 0.5 * irregular) + 0.02 + 0.3 / max(at_s, 1.0)
     return Law(log(max(total, FLOOR_S)), sd)
 
 
-def _by_items(bar: BarRow, at_s: float) -> float:
-    points = [(elapsed, done) for elapsed, done in bar.curve if done > 0]
-    first_s, first = points[0] if len(points) >= 3 else (0.0, 0.0)
-    if bar.done <= first or at_s <= first_s:
-        first_s, first = 0.0, 0.0
-    return at_s + ((bar.total or 0.0) - bar.done) * (at_s - first_s) / max(bar.done - first, 1e-9)
+def _by_items(bar: BarRow, at_s: float) -> tuple[float, float]:
+    """Seconds that the items left will take, and how irregular those before were (0: evenly paced).
+
+    The newest half tells: captures begin with the largest sizes. The longest wait is left out where there are
+    enough others: a kernel that compiles, a process that was stopped, say nothing of the items to come.
+    """
+    points = [(0.0, 0.0), *((elapsed, done) for elapsed, done in bar.curve if done > 0)]
+    waits = [(late - early, after - before) for (early, before), (late, after) in pairwise(points)]
+    items = (bar.total or 0.0) - bar.done
+    mean = at_s / max(bar.done, 1e-9)
+    if len(waits) < 3:
+        return items * mean, 0.0
+    longest = max(waits)
+    newest = [wait for wait in waits[-max(len(waits) // 2, 2) :] if wait != longest]
+    typical = max(sum(wait for wait, _ in newest), 0.5) / max(sum(done for _, done in newest), 1e-9)
+    return items * min(typical, mean), abs(log(mean / typical)) if mean > typical else 0.0
 
 
 def _on(knots: tuple[float, ...], share: float) -> float:
@@ -272,6 +290,8 @@ def _planned(known: Snapshot, rows: list[PhaseRow], likes: Likes) -> Iterator[Pi
     begun = {row.phase for row in rows}
     passed = begun.union(*(_PASSED_BY.get(phase, ()) for phase in begun))
     planned = [row.phase for row in known.phases if row.status is Status.PENDING and row.phase != "ready"]
+    if "server_args" not in known.facts and not planned:
+        planned = likes.typical() or list(_USUAL)
     others = [phase for phase in likes.typical() if phase not in planned]
     for phase in [*planned, *others]:
         if phase in passed or phase in {"ready", "serving", "download"}:

@@ -29,7 +29,8 @@ class Level(IntEnum):
     RELEASE = 1
     FAMILY = 2
     SIZE = 3
-    ANY = 4
+    MACHINE = 4
+    ANY = 5
 
 
 # Two GPUs whose free memory differs by more are not the same model.
@@ -46,8 +47,9 @@ _SUFFIX = re.compile(
 # Names that hold no size (their model cards): total parameters in billions.
 _NAMED_BILLIONS = (
     ("deepseek-v2-lite", 16), ("deepseek-v2", 236), ("deepseek-v3", 671), ("deepseek-r1", 671),
-    ("deepseek-v4-flash", 280), ("deepseek-v4", 1000), ("kimi-k2", 1000), ("kimi-vl", 16), ("glm-4.5-air", 106), ("glm-4", 355), ("glm-5", 744),
-    ("llama-4-scout", 109), ("llama-4-maverick", 400), ("grok", 300), ("minimax", 230), ("qwq", 32), ("laguna-s", 110),
+    ("deepseek-v4-flash", 280), ("deepseek-v4", 1000), ("kimi-k2", 1000), ("kimi-vl", 16), ("glm-4.5-air", 106),
+    ("glm-4", 355), ("glm-5", 744), ("llama-4-scout", 109), ("llama-4-maverick", 400), ("grok", 300),
+    ("minimax", 230), ("qwq", 32), ("laguna-s", 110),
 )  # fmt: skip
 _SMALL, _MEDIUM, _LARGE = 16.0, 130.0, 300.0
 
@@ -96,16 +98,17 @@ def likeness(key: BootKey, past: BootKey) -> Level:
     elif past.size == key.size:
         return Level.SIZE
     else:
-        return Level.ANY
-    return Level.SIZE if _other_gpu(key, past) else level
+        return Level.MACHINE if _same_gpu(key, past) is True else Level.ANY
+    return Level.SIZE if _same_gpu(key, past) is False else level
 
 
-def _other_gpu(key: BootKey, past: BootKey) -> bool:
+def _same_gpu(key: BootKey, past: BootKey) -> bool | None:
+    """Whether two boots ran on the same model of GPU; None where that is not known."""
     if key.gpu and past.gpu:
-        return key.gpu != past.gpu
+        return key.gpu == past.gpu
     if key.gpu_bytes and past.gpu_bytes:
-        return max(key.gpu_bytes, past.gpu_bytes) > _SAME_GPU_RATIO * min(key.gpu_bytes, past.gpu_bytes)
-    return False
+        return max(key.gpu_bytes, past.gpu_bytes) <= _SAME_GPU_RATIO * min(key.gpu_bytes, past.gpu_bytes)
+    return None
 
 
 def model_name(args: Mapping[str, Value]) -> tuple[str, str]:

@@ -82,7 +82,7 @@ def learn(before: Law, seen: Sequence[Seen], apart: Sequence[float]) -> Law:
     Args:
         before: the belief without any observation.
         seen: observations, the newest first within each group. Incomplete ones count by what is expected beyond.
-        apart: how far boots of each group lie from this one, in log-seconds.
+        apart: how far boots of each group lie from this one, in log-seconds; groups beyond teach nothing.
     """
     law = before
     for _ in range(3 if any(not one.complete for one in seen) else 1):
@@ -113,7 +113,8 @@ def _learn(before: Law, seen: list[tuple[Seen, float]], apart: Sequence[float]) 
         mean = sum(w * x for w, (_, x) in zip(weights, ours, strict=True)) / sum(weights)
         sources = len({source for source, _ in ours})
         rounding = (_ROUNDING_S / max(exp(mean), FLOOR_S)) ** 2
-        variance = (within**2 + rounding) / sum(weights) + distance**2 / sources
+        # what sets other keys apart averages out over them; what sets this one apart from them does not
+        variance = (within**2 + rounding) / sum(weights) + distance**2 * (1.0 + 1.0 / sources)
         precision += 1 / variance
         weighted += mean / variance
     sd = sqrt(1 / precision + (within**2 if seen else 0.0))

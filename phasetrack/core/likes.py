@@ -25,12 +25,19 @@ if TYPE_CHECKING:
 
 # How far boots of each level lie from this one, in log-seconds. What the machine decides (imports, joining,
 # HTTP) is alike for every model on it.
-_APART = (0.0, 0.12, 0.35, 0.7, 1.2)
-_APART_OF_MACHINE = (0.0, 0.08, 0.12, 0.25, 0.3)
+_APART = (0.0, 0.12, 0.35, 0.7)
+_APART_OF_MACHINE = (0.0, 0.08, 0.12, 0.3, 0.25)
+_COMPILING = {"target_graph", "draft_graph", "warmup"}
 _OF_MACHINE = {"bootstrap", "http_up", "kv_cache", "draft_kv", "dist_init"}
 
 # Two kinds of a phase are two laws where their middles lie this far apart.
 _TWO_KINDS_RATIO = 1.8
+# Kernels that were compiled once are found by the next boot, unless the cache is lost each time: how likely the
+# next capture is cold again after none, one, two, three cold ones in a row.
+_COLD_AGAIN = (0.08, 0.35, 0.6, 0.8)
+# One in so many phases has a cause that no history holds (another program's lock, a stopped process, a new kernel);
+# its law is wide. Without it, a phase that outlasts its history would always be about to end.
+_SURPRISE, _SURPRISE_SPREAD, _SURPRISE_LATER = 0.05, 1.1, 0.5
 
 
 class Part(NamedTuple):
@@ -123,14 +130,15 @@ class Likes:
     ) -> Iterator[Part]:
         apart = _APART_OF_MACHINE if phase in _OF_MACHINE else _APART
         seen = list(_observations(self.of(phase, occurrence), measure))
-        warm = [one for one, cache in seen if cache == "warm"]
-        other = [one for one, cache in seen if cache != "warm"]
-        if not _two_kinds(warm, other):
-            yield Part(1.0, learn(before, [one for one, _ in seen], apart))
-            return
-        near = [sum(0.8**k for k, one in enumerate(kind) if one.group <= Level.FAMILY) for kind in (warm, other)]
-        for kind, weight in zip((warm, other), near, strict=True):
-            yield Part((weight + 0.3) / (sum(near) + 0.6), learn(before, kind, apart))
+        laws = [Part(1.0, learn(before, [one for one, _ in seen], apart))]
+        marked = "cold" if phase in _COMPILING else "warm"
+        these = [one for one, cache in seen if cache == marked]
+        others = [one for one, cache in seen if cache != marked]
+        if share := _cold_share(seen) if marked == "cold" else _warm_share(these, others):
+            laws = [Part(share, learn(before, these, apart)), Part(1.0 - share, learn(before, others, apart))]
+        yield from (Part(part.weight * (1.0 - _SURPRISE), part.law) for part in laws)
+        middle = max(before.mu, *(part.law.mu for part in laws)) + _SURPRISE_LATER
+        yield Part(_SURPRISE, Law(middle, _SURPRISE_SPREAD))
 
     # --- what to expect -----------------------------------------------------------------------------
 
@@ -153,11 +161,11 @@ class Likes:
         return tuple(sum(column) / len(curves) for column in zip(*curves, strict=True)) if curves else ()
 
     def chance(self, phase: str, *, planned: bool) -> float:
-        """How likely a phase that has not begun will come."""
-        boots = [boot for level, boot in self.graded if level <= Level.FAMILY]
+        """How likely a phase that has not begun will come; an unplanned one only where the same set-up had it."""
+        boots = [boot for level, boot in self.graded if level <= (Level.FAMILY if planned else Level.RELEASE)]
         seen = sum(any(one.phase == phase for one in boot.phases) for boot in boots)
         whole = sum(boot.startup_s is not None or any(one.phase == phase for one in boot.phases) for boot in boots)
-        return (seen + 1.9) / (whole + 2.0) if planned else seen / (whole + 1.0)
+        return (seen + 1.9) / (whole + 2.0) if planned else seen / (whole + 0.5)
 
     def typical(self) -> list[str]:
         """The phases of like boots."""
@@ -206,9 +214,30 @@ def _observations(
             yield Seen(value[0], int(one.level), one.boot.key.exact, value[1]), one.phase.cache
 
 
-def _two_kinds(warm: list[Seen], other: list[Seen]) -> bool:
+def _cold_share(seen: list[tuple[Seen, str | None]]) -> float:
+    """How likely a capture compiles again; 0 where no boot of this key had to."""
+    own = [cache == "cold" for one, cache in seen if one.group == Level.EXACT]
+    in_a_row = own.index(False) if False in own else len(own)
+    return _COLD_AGAIN[min(in_a_row, len(_COLD_AGAIN) - 1)] if any(own) else 0.0
+
+
+def _warm_share(warm: list[Seen], others: list[Seen]) -> float:
+    """How likely a load finds its pages in memory; 0 where boots do not tell two kinds apart."""
+    if not _apart(warm, others):
+        return 0.0
+    near, far = _near(warm), _near(others)
+    return (near + 0.3) / (near + far + 0.6)
+
+
+def _near(seen: list[Seen]) -> float:
+    """How many of the observations are of like boots; the newest counts for most."""
+    near = [one for one in seen if one.group <= Level.FAMILY]
+    return sum(0.8**k for k in range(len(near)))
+
+
+def _apart(these: list[Seen], others: list[Seen]) -> bool:
     middles = []
-    for kind in (warm, other):
+    for kind in (these, others):
         near = [log(max(one.seconds, FLOOR_S)) for one in kind if one.complete and one.group <= Level.FAMILY]
         if not near:
             return False
