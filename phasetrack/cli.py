@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from phasetrack.core.model import Record, Snapshot
+    from phasetrack.core.model import Record
     from phasetrack.core.tracker import Tracker
 
 
@@ -74,6 +74,15 @@ class OutputForm(StrEnum):
     TUI = "tui"
     PLAIN = "plain"
     JSON = "json"
+
+
+class CompareFormat(StrEnum):
+    """Forms of a comparison."""
+
+    TEXT = "text"
+    JSON = "json"
+    MD = "md"
+    HTML = "html"
 
 
 Log = Annotated[str, typer.Argument(metavar="LOG", help="The server's log file, or - for standard input.")]
@@ -298,6 +307,10 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")
     ] = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a .tar.gz to give away: masked log, snapshot, page; nothing is sent."),
+    ] = None,
     at_line: AtLine = None,
     at: At = None,
     boot: BootNumber = None,
@@ -309,7 +322,13 @@ def report(
     md is for an issue, html is one page to keep or send, trace opens in ui.perfetto.dev.
     """
     from phasetrack.run import read_whole
+    from phasetrack.share import report_in
 
+    if bundle is not None:
+        if output is not None or at_line is not None or at is not None:
+            raise UsageError("--bundle takes the whole log: leave out -o, --at-line and --at")
+        _bundle(_load(patterns), log, bundle, boot)
+        return
     tracker, records = read_whole(_load(patterns), log, at_line=at_line, at_s=_moment(at), boot=boot)
     if form is ReportFormat.NDJSON:
         _stream(tracker, records, output, boot)
@@ -319,30 +338,34 @@ def report(
     known = tracker.snapshot()
     _check_boot(known.boot, boot)
     with _target(output) as out:
-        out.write(_rendered(form, known, plain=_plain(ascii_only)))
+        out.write(report_in(form, known, plain=_plain(ascii_only)))
 
 
-def _rendered(form: ReportFormat, known: Snapshot, *, plain: bool) -> str:
-    """A report as text; each view is imported only where it is asked for."""
-    if form is ReportFormat.JSON:
-        from phasetrack.views.jsonl import dumps, snapshot_json
+@app.command()
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="A log, or one boot of it: LOG#2.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The boot to ask about: what is slower there?")],
+    form: Annotated[CompareFormat, typer.Option("--format", "-f", help="Form of the answer.")] = CompareFormat.TEXT,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")
+    ] = None,
+    patterns: Patterns = None,
+) -> None:
+    """Compare two boots phase by phase: which phase explains the difference, and what else differs."""
+    from phasetrack.share import compare_in, read_boot
 
-        return dumps(snapshot_json(known), indent=2) + "\n"
-    if form is ReportFormat.MD:
-        from phasetrack.views.markdown import report_markdown
+    loaded = _load(patterns)
+    first, second = read_boot(loaded, a), read_boot(loaded, b)
+    with _target(output) as out:
+        out.write(compare_in(form, first, second, names=(a, b)))
 
-        return report_markdown(known)
-    if form is ReportFormat.HTML:
-        from phasetrack.views.page import report_page
 
-        return report_page(known)
-    if form is ReportFormat.TRACE:
-        from phasetrack.views.trace import report_trace
+def _bundle(patterns: PatternSet, log: str, target: Path, boot: int | None) -> None:
+    from phasetrack.share import bundle_words, write_bundle
 
-        return report_trace(known)
-    from phasetrack.views.plain import report_text
-
-    return report_text(known, plain=plain)
+    written = write_bundle(patterns, log, target, boot=boot)
+    _check_boot(written.known.boot, boot)
+    _say(bundle_words(written))
 
 
 def _stream(tracker: Tracker, records: Iterator[Record], output: Path | None, boot: int | None) -> None:

@@ -32,7 +32,7 @@ def boot(load_s: int, graph_s: int = 10, **arguments: object):
         00:09     | Init torch distributed begin.
         00:10     | Init torch distributed ends. elapsed=1.00 s, mem usage=0.09 GB
         00:10     | Load weight begin. avail mem=139.13 GB
-        {loaded}     | Load weight end. elapsed={load_s} s, type=LlamaForCausalLM, avail mem=130 GB, mem usage=8.52 GB.
+        {loaded}     | Load weight end. elapsed={load_s} s, type=Llama, avail mem=130 GB, mem usage=8.52 GB.
         {loaded}     | KV Cache is allocated. dtype: torch.bfloat16, #tokens: 1919335, K size: 58.57 GB, V size: 58.57 GB
         {loaded}     | Memory pool end. avail mem=12.19 GB
         {loaded}     | Capture cuda graph begin. This can take up to several minutes. avail mem=11.90 GB
