@@ -138,7 +138,7 @@ SLOW = "(?:a|a)+b?c"
     ("item", "line"),
     [
         (rule(match=f"'{SLOW}'"), "a" * 200 + "!c"),
-        (rule(match=f"'{SLOW}'", role='"failure"', where='"exception"'), "a" * 200 + ": c"),
+        (rule(match=f"'{SLOW}'", role='"failure"', where='"exception"'), "a" * 200 + ".Error: c"),
         (rule(match=None, bar=f"'{SLOW}'"), "a" * 200 + ":  50%|#    | 1/2 [00:01<00:01,  1.00s/it]"),
     ],
 )
