@@ -360,12 +360,28 @@ def compare(
         out.write(compare_in(form, first, second, names=(a, b)))
 
 
+@app.command()
+def doctor(
+    log: Annotated[str | None, typer.Argument(metavar="[LOG]", help="A server's log, to look at it too.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+    patterns: Patterns = None,
+    ascii_only: Ascii = False,
+) -> None:
+    """Tell what can be seen from here, and what to do about what cannot."""
+    from phasetrack.doctor import examine, findings_json, findings_text
+    from phasetrack.views.jsonl import dumps
+
+    findings = list(examine(log, patterns or []))
+    if json:
+        _say(dumps(findings_json(findings)))
+    else:
+        sys.stdout.write(findings_text(findings, plain=_plain(ascii_only)))
+
+
 def _bundle(patterns: PatternSet, log: str, target: Path, boot: int | None) -> None:
     from phasetrack.share import bundle_words, write_bundle
 
-    written = write_bundle(patterns, log, target, boot=boot)
-    _check_boot(written.known.boot, boot)
-    _say(bundle_words(written))
+    _say(bundle_words(write_bundle(patterns, log, target, boot=boot)))
 
 
 def _stream(tracker: Tracker, records: Iterator[Record], output: Path | None, boot: int | None) -> None:

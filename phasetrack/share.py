@@ -128,7 +128,7 @@ def write_bundle(patterns: PatternSet, log: str, target: Path, *, boot: int | No
 
     Raises:
         SourceError: the log cannot be read.
-        UsageError: the archive cannot be written.
+        UsageError: the archive cannot be written, or the log holds no such boot.
     """
     from phasetrack.views.jsonl import dumps, snapshot_json
     from phasetrack.views.page import report_page
@@ -143,6 +143,8 @@ def write_bundle(patterns: PatternSet, log: str, target: Path, *, boot: int | No
             tracker.feed(Chunk(piece))
         tracker.feed(Closed())
         known = tracker.snapshot()
+        if boot is not None and known.boot != boot:
+            raise UsageError(f"--boot {boot}: this log holds no such boot ('phasetrack report LOG' lists them)")
         texts = {
             "snapshot.json": dumps(snapshot_json(known), indent=2) + "\n",
             "report.html": report_page(known),

@@ -108,7 +108,7 @@ class ProbeSampler:
             self._given_up.add(result.path)
 
     def _ask(self, known: Snapshot, now_s: float) -> None:
-        target = self._target or _by_log(known)
+        target = self._target or target_by_log(known)
         path = next_path(known, generate=self._generate, without=self._given_up)
         calm = known.outcome is Outcome.READY and any(rung.id == "token" and rung.ok for rung in known.rungs)
         patient = path not in {"/generate", "/server_info"}
@@ -120,8 +120,10 @@ class ProbeSampler:
         ask(target, path, self._answers.put)
 
 
-def _by_log(known: Snapshot) -> Target:
-    port, host = known.facts.get("port"), str(known.facts.get("host") or "")
+def target_by_log(known: Snapshot | None) -> Target:
+    """Where the log says that its server listens; never off this machine."""
+    facts = {} if known is None else known.facts
+    port, host = facts.get("port"), str(facts.get("host") or "")
     host = _LOOPBACK.get(host, host)
     is_loopback = host in {"127.0.0.1", "::1", "localhost"}
     return Target(host if is_loopback else "127.0.0.1", port if isinstance(port, int) else _DEFAULT_PORT)
