@@ -50,3 +50,9 @@ class SourceError(PhasetrackError):
     """A log cannot be observed: missing, unreadable, not a file."""
 
     exit_code = Exit.BLIND
+
+
+class HistoryError(PhasetrackError):
+    """The history of earlier boots cannot be read or written. Tracking never needs it."""
+
+    exit_code = Exit.BLIND

@@ -412,6 +412,21 @@ class PastBoot:
 
 
 @dataclass(frozen=True, slots=True)
+class Remembered:
+    """One boot as the history keeps it: what it taught, and what it was."""
+
+    uid: str  # the same boot, read twice, has the same
+    past: PastBoot
+    engine: str = ""
+    version: str = ""
+    model: str = ""
+    log: str = ""
+    facts: Mapping[str, Value] = field(default_factory=_empty)  # redacted
+    number: int | None = None  # of the history
+    stored_s: float | None = None  # our clock
+
+
+@dataclass(frozen=True, slots=True)
 class Priors:
     """Earlier boots that are like this one, the newest first. An input: the core asks no database."""
 

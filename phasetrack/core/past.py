@@ -8,15 +8,17 @@ to the next, and the *tail* after the last one is full (repacking, the slowest r
 
 from __future__ import annotations
 
+from hashlib import sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from phasetrack.core.key import key_of
-from phasetrack.core.model import Outcome, PastBoot, PastPhase, PastStep, Status
+from phasetrack.core.key import key_of, model_name
+from phasetrack.core.model import Outcome, PastBoot, PastPhase, PastStep, Remembered, Status
+from phasetrack.core.redact import redact
 from phasetrack.core.state import GRAPHS, LOADS
 
 if TYPE_CHECKING:
-    from phasetrack.core.model import BarRow, PhaseRow, Snapshot
+    from phasetrack.core.model import BarRow, PhaseRow, Snapshot, Value
 
 # A curve is kept as the share of its bar's time at each of these steps of done/total.
 KNOTS = 20
@@ -54,6 +56,31 @@ def past_of(known: Snapshot) -> PastBoot | None:
     ready = known.ready_at_s is not None
     outcome = Outcome.READY if ready else known.outcome
     return PastBoot(key, known.started_at_s, str(outcome), known.startup_s, tuple(_phases(known, rows)))
+
+
+def remembered(known: Snapshot, log: str = "") -> Remembered | None:
+    """A boot as the history keeps it; None where nothing can be learned of it. Facts are redacted once more."""
+    past = past_of(known)
+    if past is None or past.began_s is None:
+        return None
+    kept = {name: value for name, value in known.facts.items() if name != "server_args"}
+    args = known.facts.get("server_args")
+    engine = known.engine
+    return Remembered(
+        uid=_uid(past, args),
+        past=past,
+        engine="" if engine is None else engine.name,
+        version="" if engine is None else engine.version or "",
+        model=model_name(args)[0] if isinstance(args, dict) else "",
+        log=redact(log),
+        facts={name: redact(value) if isinstance(value, str) else value for name, value in kept.items()},
+    )
+
+
+def _uid(past: PastBoot, args: Value) -> str:
+    """Start and arguments make a boot: two servers may start in the same second, but not on one port."""
+    began = int(past.began_s or 0.0)
+    return sha256(f"{began}|{args!r}".encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def timed_rows(known: Snapshot) -> list[PhaseRow]:

@@ -1,0 +1,465 @@
+"""Earlier boots of this machine, in SQLite: the only SQL.
+
+One file for all processes of a user, often in a network home directory. So: a rollback journal (WAL needs shared
+memory, which network file systems lack), one short transaction a boot, a busy timeout, and nothing held open
+between. A boot is written when it is over; what was written is safe from a kill at any moment, and a reader rolls
+back what a killed writer left. Tracking never depends on any of it: ``History`` turns every fault into one warning.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from phasetrack.core.key import key_of
+from phasetrack.core.model import BootKey, Outcome, PastBoot, PastPhase, PastStep, Priors, Remembered
+from phasetrack.core.past import remembered
+from phasetrack.errors import HistoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from phasetrack.core.model import Snapshot
+
+VERSION = 1
+APPLICATION_ID = 0x70687472  # "phtr"
+
+# A writer waits so long for others; a screen's worker does not wait that long to read.
+_WRITE_TIMEOUT_S, _READ_TIMEOUT_S = 10.0, 2.0
+
+# Boots read at each level of likeness: enough to tell two kinds apart, few enough to read within milliseconds.
+_LEVELS = (("exact", 24), ("release", 16), ("family", 16), ("size", 16), ("gpu", 8))
+
+# Below this a time has no date (undated stamps count days from the first); such boots are ordered by when they came.
+_DATED_S = 1e9
+
+_SCHEMA = """
+CREATE TABLE boots (
+    number INTEGER PRIMARY KEY,
+    uid TEXT NOT NULL UNIQUE,
+    at_s REAL NOT NULL,
+    stored_s REAL NOT NULL,
+    seen_s REAL NOT NULL,
+    is_over INTEGER NOT NULL,
+    began_s REAL,
+    outcome TEXT NOT NULL,
+    startup_s REAL,
+    engine TEXT NOT NULL,
+    version TEXT NOT NULL,
+    model TEXT NOT NULL,
+    log TEXT NOT NULL,
+    exact TEXT NOT NULL,
+    release TEXT NOT NULL,
+    family TEXT NOT NULL,
+    size TEXT NOT NULL,
+    gpu TEXT NOT NULL,
+    gpu_bytes INTEGER,
+    facts TEXT NOT NULL
+);
+CREATE TABLE spans (
+    boot INTEGER NOT NULL REFERENCES boots ON DELETE CASCADE,
+    k INTEGER NOT NULL,
+    phase TEXT NOT NULL,
+    occurrence INTEGER NOT NULL,
+    elapsed_s REAL NOT NULL,
+    gap_s REAL,
+    complete INTEGER NOT NULL,
+    silence_s REAL,
+    cache TEXT,
+    steps TEXT NOT NULL,
+    PRIMARY KEY (boot, k)
+) WITHOUT ROWID;
+CREATE INDEX boots_by_time ON boots (at_s);
+CREATE INDEX boots_exact ON boots (exact, at_s);
+CREATE INDEX boots_release ON boots (release, at_s);
+CREATE INDEX boots_family ON boots (family, at_s);
+CREATE INDEX boots_size ON boots (size, at_s);
+CREATE INDEX boots_gpu ON boots (gpu, at_s);
+"""
+
+_BOOT_COLUMNS = (
+    "number", "uid", "stored_s", "began_s", "outcome", "startup_s", "engine", "version", "model", "log", "exact",
+    "release", "family", "size", "gpu", "gpu_bytes", "facts",
+)  # fmt: skip
+_BOOT = ", ".join(_BOOT_COLUMNS)
+_SPAN = "boot, phase, occurrence, elapsed_s, gap_s, complete, silence_s, cache, steps"
+
+
+def default_path() -> Path:
+    """``$XDG_STATE_HOME/phasetrack/history.db``."""
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "phasetrack" / "history.db"
+
+
+class Store:
+    """One history file. Every method opens it, does one thing in one transaction, and closes it.
+
+    A file that does not exist reads as empty, and is made by the first boot written.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Use a file; the user's own where None."""
+        self.path = path if path is not None else default_path()
+
+    # --- writing ------------------------------------------------------------------------------------
+
+    def remember(self, boots: Iterable[Remembered], *, now_s: float) -> int:
+        """Write boots; of one that is there already, the account that saw more of it stays.
+
+        Returns:
+            How many were new or replaced.
+
+        Raises:
+            HistoryError: they could not be written; nothing of them was.
+        """
+        with self._faults("written"), closing(self._writable()) as base, _transaction(base):
+            return sum(_write(base, boot, now_s) for boot in boots)
+
+    def forget(self, *, numbers: Sequence[int] = (), before_s: float | None = None, everything: bool = False) -> int:
+        """Delete boots by number, by age, or all; answer how many.
+
+        Raises:
+            HistoryError: nothing was deleted.
+        """
+        if not self.path.exists():
+            return 0
+        with self._faults("written"), closing(self._writable()) as base:
+            with _transaction(base):
+                if everything:
+                    found = base.execute("DELETE FROM boots").rowcount
+                elif before_s is not None:
+                    found = base.execute("DELETE FROM boots WHERE at_s < ?", (before_s,)).rowcount
+                else:
+                    found = sum(base.execute("DELETE FROM boots WHERE number = ?", (n,)).rowcount for n in numbers)
+            if found:
+                base.execute("VACUUM")
+            return found
+
+    # --- reading ------------------------------------------------------------------------------------
+
+    def priors(self, key: BootKey | None) -> Priors:
+        """Past boots that are like one, the newest first within each level of likeness.
+
+        Args:
+            key: of the boot that is followed; None while nothing is known of it: the newest boots.
+
+        Raises:
+            HistoryError: the file cannot be read.
+        """
+        with self._reading() as base:
+            if base is None:
+                return Priors()
+            numbers = _newest(base) if key is None else _alike(base, key)
+            return Priors(tuple(one.past for one in _read(base, numbers)))
+
+    def boots(self, limit: int | None = None) -> list[Remembered]:
+        """The newest boots without their phases, the newest first.
+
+        Raises:
+            HistoryError: the file cannot be read.
+        """
+        with self._reading() as base:
+            if base is None:
+                return []
+            rows = base.execute(f"SELECT {_BOOT} FROM boots ORDER BY at_s DESC, number DESC LIMIT ?", (limit or -1,))
+            return [_boot(row, ()) for row in rows]
+
+    def boot(self, number: int) -> Remembered | None:
+        """One boot with all its phases; None where there is none of this number.
+
+        Raises:
+            HistoryError: the file cannot be read.
+        """
+        with self._reading() as base:
+            return None if base is None else next(iter(_read(base, [number])), None)
+
+    def all(self) -> Iterator[Remembered]:
+        """Every boot with its phases, the oldest first.
+
+        Raises:
+            HistoryError: the file cannot be read.
+        """
+        with self._reading() as base:
+            if base is None:
+                return
+            numbers = [row[0] for row in base.execute("SELECT number FROM boots ORDER BY at_s, number")]
+            for k in range(0, len(numbers), 200):
+                yield from _read(base, numbers[k : k + 200])
+
+    # --- the file -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection | None]:
+        if not self.path.exists():
+            yield None
+            return
+        with self._faults("read"), closing(self._readable()) as base:
+            yield base
+
+    def _readable(self) -> sqlite3.Connection:
+        """Open without making anything; writable where it can be, for a killed writer's journal must be undone."""
+        uri = f"file:{quote(str(self.path.resolve()))}"
+        for mode in ("rw", "ro"):
+            base = sqlite3.connect(f"{uri}?mode={mode}", uri=True, timeout=_READ_TIMEOUT_S, isolation_level=None)
+            try:
+                self._check(base)
+            except sqlite3.OperationalError:
+                base.close()
+                if mode == "ro":
+                    raise
+            else:
+                return base
+        raise AssertionError
+
+    def _writable(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        base = sqlite3.connect(self.path, timeout=_WRITE_TIMEOUT_S, isolation_level=None)
+        try:
+            base.execute("PRAGMA foreign_keys = ON")
+            if self._check(base) == 0:
+                _create(base)
+        except BaseException:
+            base.close()
+            raise
+        return base
+
+    def _check(self, base: sqlite3.Connection) -> int:
+        """Answer the format of the file: 0 where it is empty."""
+        found = int(base.execute("PRAGMA user_version").fetchone()[0])
+        if found > VERSION:
+            raise HistoryError(
+                f"{self.path}: written by a newer phasetrack (format {found}, this one knows {VERSION}); left alone"
+                " (update phasetrack, or set XDG_STATE_HOME to keep a second history)"
+            )
+        if found and int(base.execute("PRAGMA application_id").fetchone()[0]) != APPLICATION_ID:
+            raise HistoryError(f"{self.path}: a database, but not a history of phasetrack (move it away)")
+        return found
+
+    @contextmanager
+    def _faults(self, act: str) -> Iterator[None]:
+        """Turn what SQLite and the system say into one line that names the file, the fact and the next step."""
+        try:
+            yield
+        except sqlite3.Error as fault:
+            raise HistoryError(f"{self.path}: {_in_words(fault, act, self.path)}") from None
+        except OSError as fault:
+            raise HistoryError(f"{self.path}: cannot be {act}: {fault.strerror or fault}") from None
+
+
+def _in_words(fault: sqlite3.Error, act: str, path: Path) -> str:
+    said = str(fault)
+    if "not a database" in said or "malformed" in said or "no such table" in said or "no such column" in said:
+        return f"the history is damaged (move it away: mv {path} {path}.damaged)"
+    if "full" in said:
+        return "cannot be written: the disk is full"
+    if "readonly" in said or "read-only" in said:
+        return "cannot be written: it is read-only"
+    if "locked" in said:
+        return f"cannot be {act}: another process has held it for {_WRITE_TIMEOUT_S:.0f} s"
+    return f"cannot be {act}: {said}"
+
+
+@contextmanager
+def _transaction(base: sqlite3.Connection) -> Iterator[None]:
+    base.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if base.in_transaction:  # a full disk has rolled it back already
+            base.execute("ROLLBACK")
+        raise
+    base.execute("COMMIT")
+
+
+def _create(base: sqlite3.Connection) -> None:
+    """Make the tables, unless another process has made them meanwhile."""
+    with _transaction(base):
+        if int(base.execute("PRAGMA user_version").fetchone()[0]):
+            return
+        for statement in _SCHEMA.split(";"):
+            base.execute(statement)
+        base.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        base.execute(f"PRAGMA user_version = {VERSION}")
+
+
+# --- rows -------------------------------------------------------------------------------------------
+
+
+def _write(base: sqlite3.Connection, boot: Remembered, now_s: float) -> bool:
+    past, key = boot.past, boot.past.key
+    seen_s = sum(phase.elapsed_s + (phase.gap_s or 0.0) for phase in past.phases)
+    is_over = past.outcome in {Outcome.READY, Outcome.FAILED, Outcome.STOPPED}
+    old = base.execute("SELECT number, is_over, seen_s FROM boots WHERE uid = ?", (boot.uid,)).fetchone()
+    if old is not None and (bool(old[1]), old[2]) >= (is_over, seen_s):
+        return False
+    if old is not None:
+        base.execute("DELETE FROM boots WHERE number = ?", (old[0],))
+    dated = past.began_s is not None and past.began_s >= _DATED_S
+    made = base.execute(
+        f"INSERT INTO boots (at_s, seen_s, is_over, {_BOOT}) VALUES ({', '.join('?' * (3 + len(_BOOT_COLUMNS)))})",
+        (
+            past.began_s if dated else now_s, seen_s, is_over, None if old is None else old[0], boot.uid, now_s,
+            past.began_s, past.outcome, past.startup_s, boot.engine, boot.version, boot.model, boot.log, key.exact,
+            key.release, key.family, key.size, key.gpu, key.gpu_bytes, _json(dict(boot.facts)),
+        ),
+    )  # fmt: skip
+    base.executemany(
+        f"INSERT INTO spans (k, {_SPAN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                k, made.lastrowid, phase.phase, phase.occurrence, phase.elapsed_s, phase.gap_s, phase.complete,
+                phase.silence_s, phase.cache, _json([step_json(step) for step in phase.steps]),
+            )
+            for k, phase in enumerate(past.phases)
+        ],
+    )  # fmt: skip
+    return True
+
+
+def _alike(base: sqlite3.Connection, key: BootKey) -> list[int]:
+    """The numbers of past boots, by likeness; those on another GPU leave room for those on this one."""
+    found: dict[int, None] = {}
+    for column, limit in _LEVELS:
+        value = getattr(key, column)
+        if not value:
+            continue
+        same_gpu = "" if column == "gpu" else "AND (gpu = '' OR ? = '' OR gpu = ?)"
+        rows = base.execute(
+            f"SELECT number FROM boots WHERE {column} = ? {same_gpu} ORDER BY at_s DESC LIMIT ?",
+            (value, limit) if column == "gpu" else (value, key.gpu, key.gpu, limit),
+        )
+        found |= dict.fromkeys(row[0] for row in rows)
+    return list(found)
+
+
+def _newest(base: sqlite3.Connection) -> list[int]:
+    return [row[0] for row in base.execute("SELECT number FROM boots ORDER BY at_s DESC LIMIT 12")]
+
+
+def _read(base: sqlite3.Connection, numbers: Sequence[int]) -> list[Remembered]:
+    """Whole boots in the order of their numbers as given."""
+    marks = ", ".join("?" * len(numbers))
+    spans: dict[int, list[PastPhase]] = {}
+    for boot, *row in base.execute(f"SELECT {_SPAN} FROM spans WHERE boot IN ({marks}) ORDER BY boot, k", numbers):
+        spans.setdefault(boot, []).append(_phase(row))
+    rows = {row[0]: row for row in base.execute(f"SELECT {_BOOT} FROM boots WHERE number IN ({marks})", numbers)}
+    return [_boot(rows[number], tuple(spans.get(number, ()))) for number in numbers if number in rows]
+
+
+def _boot(row: Sequence[Any], phases: tuple[PastPhase, ...]) -> Remembered:
+    one = dict(zip(_BOOT_COLUMNS, row, strict=True))
+    key = BootKey(one["exact"], one["release"], one["family"], one["size"], one["gpu"], one["gpu_bytes"])
+    return Remembered(
+        uid=one["uid"],
+        past=PastBoot(key, one["began_s"], one["outcome"], one["startup_s"], phases),
+        engine=one["engine"],
+        version=one["version"],
+        model=one["model"],
+        log=one["log"],
+        facts=json.loads(one["facts"]),
+        number=one["number"],
+        stored_s=one["stored_s"],
+    )
+
+
+def _phase(row: Sequence[Any]) -> PastPhase:
+    phase, occurrence, elapsed_s, gap_s, complete, silence_s, cache, steps = row
+    found = tuple(step_of(step) for step in json.loads(steps))
+    return PastPhase(phase, occurrence, elapsed_s, gap_s, bool(complete), silence_s, cache, found)
+
+
+def step_json(step: PastStep) -> list[Any]:
+    """A step as it is stored: short, for a boot has dozens."""
+    return [step.name, round(step.elapsed_s, 3), list(step.knots), int(step.complete)]
+
+
+def step_of(stored: Sequence[Any]) -> PastStep:
+    """A step from what was stored."""
+    name, elapsed_s, knots, complete = stored
+    return PastStep(str(name), float(elapsed_s), tuple(map(float, knots)), complete=bool(complete))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=str)
+
+
+# --- beside a session -------------------------------------------------------------------------------
+
+
+class History:
+    """Past boots for a session, and the session's boots for those to come (``run.Sampler``).
+
+    Never raises: what goes wrong with the file is told once, and tracking goes on without.
+    """
+
+    interval_s = 2.0
+
+    def __init__(self, log: str, warn: Callable[[str], None], store: Store | None = None) -> None:
+        """Serve one session.
+
+        Args:
+            log: its name, kept with its boots.
+            warn: takes the one line that tells what is wrong with the history.
+            store: the file; the user's own where None.
+        """
+        self._log = log
+        self._warn = warn
+        self._store = store if store is not None else Store()
+        self._readable = self._writable = True
+        self._warned = False
+        self._asked: BootKey | None = None
+        self._first = True
+        self._last: Snapshot | None = None
+        self._kept: set[tuple[str, str]] = set()  # (boot, outcome) that were written
+
+    def sample(self, known: Snapshot, now_s: float) -> Priors | None:
+        """Keep a boot that is over, and answer what is known of boots like the one that is shown."""
+        last = self._last
+        if last is not None and last.boot and last.boot != known.boot:
+            self.remember(last, now_s)
+        self._last = known
+        if known.outcome not in {Outcome.NONE, Outcome.STARTING}:
+            self.remember(known, now_s)
+        return self.recall(known)
+
+    def recall(self, known: Snapshot) -> Priors | None:
+        """Past boots like the shown one; None where they are known already."""
+        key = key_of(known)
+        if not self._readable or (key == self._asked and not self._first):
+            return None
+        self._asked, self._first = key, False
+        try:
+            return self._store.priors(key)
+        except HistoryError as fault:
+            self._readable = self._writable = False
+            self._tell(fault, "going on without it")
+            return None
+
+    def remember(self, known: Snapshot, now_s: float | None = None) -> None:
+        """Keep a boot as far as it is known; calling it again with no more to tell writes nothing."""
+        boot = remembered(known, self._log)
+        if not self._writable or boot is None or (boot.uid, boot.past.outcome) in self._kept:
+            return
+        try:
+            self._store.remember([boot], now_s=time.time() if now_s is None else now_s)
+        except HistoryError as fault:
+            self._writable = False
+            self._tell(fault, "this start will not be remembered")
+        else:
+            self._kept.add((boot.uid, boot.past.outcome))
+
+    def close(self, known: Snapshot) -> None:
+        """Keep what was seen of a boot that is left while it starts: it lasts at least so long."""
+        self.remember(known)
+
+    def _tell(self, fault: HistoryError, so: str) -> None:
+        if not self._warned:
+            self._warn(f"history: {fault}; {so}")
+        self._warned = True
