@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from phasetrack.core.answer import Want
     from phasetrack.core.model import Gap, Input, PatternSet, Record, Snapshot, Zone
+    from phasetrack.edges.history import History
     from phasetrack.edges.live import Live
 
 
@@ -38,7 +39,9 @@ class Waited:
 class Sampler(Protocol):
     """Looks outside the log, at its own pace."""
 
-    interval_s: float
+    @property
+    def interval_s(self) -> float:
+        """How long from one look to the next."""
 
     def sample(self, known: Snapshot, now_s: float) -> Input | None:
         """Answer what was seen; None for nothing. Called from the session's own thread, one at a time."""
@@ -62,6 +65,8 @@ class Session:
         samplers: Sequence[Sampler] = (),
         say: Callable[[str], None] = _silently,
         tap: Callable[[Chunk | Gap], None] | None = None,
+        position: int = 0,
+        history: History | None = None,
     ) -> None:
         """Open a log to be followed; one that does not exist yet is waited for.
 
@@ -71,6 +76,8 @@ class Session:
             samplers: what looks outside the log; each is asked when its interval has passed.
             say: takes one line about the source itself: missing, rotated, truncated.
             tap: sees every piece of the stream before it is fed: a screen's pager keeps track of the bytes.
+            position: where to begin in a file that is there: what stands before is no part of this.
+            history: of earlier boots; None neither reads nor keeps any.
 
         Raises:
             SourceError: the log is there but cannot be read.
@@ -79,10 +86,12 @@ class Session:
 
         self.path = path
         self.ended = False
-        self._tracker = Tracker(patterns, path)
-        self._source: Live = open_live(path, say)
+        self._tracker = Tracker(patterns, path, line=None if position else 1, offset=position)
+        self._source: Live = open_live(path, say, position=position)
         self._tap = tap
-        self._samplers = {k: (sampler, 0.0) for k, sampler in enumerate(samplers)}
+        self._history = history
+        lookers = samplers if history is None else (*samplers, history)
+        self._samplers = {k: (sampler, 0.0) for k, sampler in enumerate(lookers)}
         self._backlog: list[Record] | None = []  # None once it was read
         self._lively = False  # whether output was seen to arrive
         self._loop: Loop | None = None
@@ -141,8 +150,7 @@ class Session:
     def _look_around(self) -> list[Record] | None:
         """Tick, and ask the samplers that are due; None where none of them had anything."""
         now = time.time()
-        self._tracker.feed(Tick(now, None if self._lively else self._source.changed_s))
-        records: list[Record] | None = None
+        records = self._tracker.feed(Tick(now, None if self._lively else self._source.changed_s)) or None
         for k, (sampler, due) in self._samplers.items() if self._source.caught_up else ():
             if time.monotonic() < due:
                 continue
@@ -161,15 +169,21 @@ class Session:
         self._backlog = None if self._source.caught_up or self.ended else held
         return held if self._backlog is None else []
 
-    def finish(self, why: str) -> list[Record]:
-        """End the input, as when the writer is gone: what is there is read, and nothing more will come."""
-        return self._end([], why)
+    def finish(self, why: str, last: Input | None = None) -> list[Record]:
+        """End the input, as when the writer is gone: what is there is read, and nothing more will come.
 
-    def _end(self, records: list[Record], why: str) -> list[Record]:
+        Args:
+            why: in words.
+            last: what was seen outside the log when it ended.
+        """
+        return self._end([], why, last)
+
+    def _end(self, records: list[Record], why: str, last: Input | None = None) -> list[Record]:
         moved = True
         while moved:
             moved, more = self._take()
             records = records + more
+        records = records + (self._tracker.feed(last) if last is not None else [])
         self.ended = True
         return self._held_back(records + self._tracker.feed(Closed(why, time.time())))
 
@@ -183,7 +197,9 @@ class Session:
         return min((max(due - now, 0.0) for _, due in self._samplers.values()), default=float("inf"))
 
     def close(self) -> None:
-        """Let the source go."""
+        """Let the source go; what was seen of its boot is kept."""
+        if self._history is not None:
+            self._history.close(self.snapshot())
         self._source.close()
         if self._loop is not None:
             self._loop.close()
@@ -331,7 +347,13 @@ def _records(tracker: Tracker, path: str, at_line: int | None) -> Iterator[Recor
 
 
 def look_once(
-    patterns: PatternSet, path: str, *, at_line: int | None = None, at_s: float | None = None, boot: int | None = None
+    patterns: PatternSet,
+    path: str,
+    *,
+    at_line: int | None = None,
+    at_s: float | None = None,
+    boot: int | None = None,
+    history: History | None = None,
 ) -> Snapshot:
     """Answer as of now: silence is our clock less the log's last change.
 
@@ -347,10 +369,20 @@ def look_once(
                 break
         if log.ends or past:
             tracker.feed(Closed())
-            return tracker.snapshot()
+            return recalled(tracker, history)
         now = time.time()
         tracker.feed(Tick(now, log.changed_s))
-        return tracker.snapshot(now)
+        return recalled(tracker, history, now)
+
+
+def recalled(tracker: Tracker, history: History | None, now_s: float | None = None) -> Snapshot:
+    """Tell all that is known of a log that was read, beside what earlier boots took."""
+    known = tracker.snapshot(now_s)
+    priors = None if history is None else history.recall(known)
+    if priors is None:
+        return known
+    tracker.feed(priors)
+    return tracker.snapshot(now_s)
 
 
 def exit_code(known: Snapshot) -> Exit:
