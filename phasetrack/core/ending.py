@@ -32,12 +32,18 @@ _OOM = "Look at dmesg -T | grep -i 'killed process', and at the container's memo
 def settle(known: Snapshot, evidence: Evidence | None, *, stuck: Failure | None = None) -> Snapshot:
     """Close the boot where its main process is gone; otherwise answer what was given.
 
+    A log that nobody has open any more only ends: it may be a copy from another machine.
+
     Args:
         known: everything but the verdict.
         evidence: what was seen outside the log.
         stuck: the log's own word that it hangs: that is then the cause.
     """
-    if evidence is None or evidence.root_gone_s is None:
+    if evidence is None:
+        return known
+    if evidence.orphan_log and known.outcome is Outcome.STARTING:
+        return replace(known, ended=True)
+    if evidence.root_gone_s is None:
         return known
     if not known.ended and evidence.root_gone_s < _LAST_WORDS_S:
         return known

@@ -255,6 +255,7 @@ class EvidenceFold:
             blocked=tuple((keyed[key], now - since) for key, (since, _) in self._blocked.items()),
             missing=sample.missing,
             found=sample.found,
+            orphan_log=sample.orphan_log,
             port_open_s=self._port_open_s,
             port_owner=sample.port_owner,
         )

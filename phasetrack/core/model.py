@@ -343,6 +343,7 @@ class EvidenceSample:
     missing: tuple[str, ...] = ()  # what cannot be seen from here, in words
     found: str = ""  # how the server was found, in words
     port_owner: str = ""  # another program that listens on the server's port, in words
+    orphan_log: bool = False  # every process that could write the log was looked at, and none has it open
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,6 +472,7 @@ class Evidence:
     blocked: tuple[tuple[ProcessSample, float], ...] = ()  # state D without a byte read, and for how long
     missing: tuple[str, ...] = ()
     found: str = ""
+    orphan_log: bool = False  # nobody has the log open
     port_open_s: float | None = None  # since when a process of the tree listens on the server's port
     port_owner: str = ""
 

@@ -118,7 +118,11 @@ def _decide(
     if hard is not None:
         return hard
     if known.ended:
-        return Verdict(VerdictState.ENDED, f"The log stops here, in {_title(known)}; the start was not finished.")
+        nobody = evidence is not None and evidence.orphan_log
+        signs = (Sign("no process of this machine has the log open"),) if nobody else ()
+        return Verdict(
+            VerdictState.ENDED, f"The log stops here, in {_title(known)}; the start was not finished.", signs
+        )
     return _starting(known, phases, evidence)
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 TICKS = os.sysconf("SC_CLK_TCK")  # of CPU and start times, a second
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
+_LOCAL = {"ext2", "ext3", "ext4", "xfs", "f2fs", "zfs", "bcachefs", "tmpfs", "ramfs", "overlay"}
+
 FileId = tuple[int, int]  # device, inode
 
 
@@ -148,6 +150,28 @@ def sees_all_processes() -> bool:
         return os.readlink("/proc/self/ns/pid") == "pid:[4026531836]" and os.path.exists("/proc/1/stat")  # noqa: PTH110, PTH115
     except OSError:
         return False
+
+
+def sees_writers_of(path: str) -> bool:
+    """Whether a process that writes a file would be seen: it lies on a disk of this machine, and we may look.
+
+    A log on a network or passed-through file system may be written by another machine.
+    """
+    try:
+        facts = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return False
+    may_look = os.geteuid() in {0, facts.st_uid}
+    return stat.S_ISREG(facts.st_mode) and may_look and sees_all_processes() and _kind_of(facts.st_dev) in _LOCAL
+
+
+def _kind_of(device: int) -> str:
+    """The kind of file system on a device; empty where no mount names it."""
+    number = f"{os.major(device)}:{os.minor(device)}".encode()
+    for line in (_read("/proc/self/mountinfo") or b"").splitlines():
+        if line.split(b" ", 3)[2] == number:
+            return line.partition(b" - ")[2].split(b" ", 1)[0].decode()
+    return ""
 
 
 def _fds(pid: int) -> list[str]:

@@ -27,6 +27,8 @@ INTERVAL_S = 2.0
 _SHARE = 0.01  # of one core
 _FIND_S = 10.0  # between two searches for the server
 _CACHES_S = 10.0
+# A log that nobody has open is over after this long; a restarting wrapper takes less.
+_ORPHAN_S = 60.0
 _SILENT_S = 5.0  # below this the log itself tells enough
 
 
@@ -55,6 +57,7 @@ class EvidenceSampler:
         self._exit_code = exit_code
         self._tree: ServerTree | None = None
         self._find_due_s = 0.0
+        self._nobody = False  # who could have the log open can be seen, and nobody has
         self._wants_gpus = gpus
         self._gpus: Gpus | None = None
         self._gpu_indices: list[int] = []
@@ -80,7 +83,11 @@ class EvidenceSampler:
         log_bytes, log_age_s = _facts_of(self._path, now_s)
         if tree is None:
             return EvidenceSample(
-                now_s, log_bytes=log_bytes, log_age_s=log_age_s, missing=(self._unseen(),), root_alive=None
+                now_s,
+                log_bytes=log_bytes,
+                log_age_s=log_age_s,
+                missing=(self._unseen(),),
+                orphan_log=self._nobody and log_age_s is not None and log_age_s >= _ORPHAN_S,
             )
         processes, alive = tree.sample()
         downloads = self._downloads(known)
@@ -112,6 +119,7 @@ class EvidenceSampler:
             return
         began = time.thread_time()
         found = find(self._path, known, self._asked)
+        self._nobody = found is None and procfs.sees_writers_of(self._path)
         self._find_due_s = now_s + max(_FIND_S, (time.thread_time() - began) / _SHARE)
         if found is not None and (tree is None or not tree.holds(found.pid)):
             self._adopt(found)
@@ -124,8 +132,8 @@ class EvidenceSampler:
         self._port_open, self._port_owner = False, ""
 
     def _unseen(self) -> str:
-        if procfs.sees_all_processes() and os.geteuid() == 0:
-            return "the server's process: no process of this machine writes this log"
+        if self._nobody:
+            return "the server's process: no process of this machine has this log open"
         if procfs.sees_all_processes():
             return "the server's process: another user's, or not on this machine (give --pid, or run as its user)"
         return "the server's process: not in this container (run phasetrack beside it, or on the host)"
