@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -17,10 +18,14 @@ import typer
 import typer.core
 
 from phasetrack import __version__
+from phasetrack.cli_history import history_app
 from phasetrack.errors import Exit, PhasetrackError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from phasetrack.core.model import PatternSet, Record
+    from phasetrack.edges.history import History
     from phasetrack.run import Session
     from phasetrack.views.tui.feed import News
     from phasetrack.watch import Watch
@@ -94,7 +99,11 @@ At = Annotated[
     str | None, typer.Option("--at", metavar="TIME", help="The answer as known then: 15:42:03, or a date and time.")
 ]
 BootNumber = Annotated[int | None, typer.Option("--boot", metavar="N", min=1, help="An earlier boot in the same file.")]
+NoHistory = Annotated[bool, typer.Option("--no-history", help="Neither read nor keep what earlier boots took.")]
 Ascii = Annotated[bool, typer.Option("--ascii", help="No characters beyond ASCII.")]
+
+
+app.add_typer(history_app, name="history")
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001 - typer's callback
@@ -119,6 +128,7 @@ def status(
     at_line: AtLine = None,
     at: At = None,
     boot: BootNumber = None,
+    no_history: NoHistory = False,
     patterns: Patterns = None,
     ascii_only: Ascii = False,
 ) -> None:
@@ -130,7 +140,8 @@ def status(
     from phasetrack.views.jsonl import dumps, snapshot_json
     from phasetrack.views.plain import status_line
 
-    known = look_once(_load(patterns), log, at_line=at_line, at_s=_moment(at), boot=boot)
+    history = _history(log, off=no_history)
+    known = look_once(_load(patterns), log, at_line=at_line, at_s=_moment(at), boot=boot, history=history)
     _check_boot(known.boot, boot)
     typer.echo(dumps(snapshot_json(known)) if json else status_line(known, plain=_plain(ascii_only)))
     raise typer.Exit(exit_code(known))
@@ -142,6 +153,7 @@ def tail(
     output: Annotated[OutputForm, typer.Option("--output", "-o", help="What to print.")] = OutputForm.AUTO,
     bell: Annotated[bool, typer.Option("--bell", help="Ring the terminal's bell at ready or failed.")] = False,
     mouse: Annotated[bool, typer.Option("--mouse/--no-mouse", help="Take the mouse, or leave it alone.")] = True,
+    no_history: NoHistory = False,
     patterns: Patterns = None,
     ascii_only: Ascii = False,
 ) -> None:
@@ -155,13 +167,17 @@ def tail(
     if logs.count("-") > 1:
         raise UsageError("tail - -: standard input can be read once only")
     if _wants_screen(output, logs):
-        _tail_screen(logs[0], patterns, plain=_plain(ascii_only), bell=bell, mouse=mouse)
+        history = partial(_history, logs[0], off=no_history)
+        _tail_screen(logs[0], patterns, history, plain=_plain(ascii_only), bell=bell, mouse=mouse)
     known = _load(patterns)
-    sessions = [Session(known, log, say=_note) for log in logs]
-    if output is OutputForm.JSON:
-        _tail_json(sessions)
-    else:
-        _tail_plain(sessions, known, plain=_plain(ascii_only))
+    with ExitStack() as left:
+        sessions = [Session(known, log, say=_note, history=_history(log, off=no_history)) for log in logs]
+        for session in sessions:
+            left.callback(session.close)
+        if output is OutputForm.JSON:
+            _tail_json(sessions)
+        else:
+            _tail_plain(sessions, known, plain=_plain(ascii_only))
     raise typer.Exit(next(filter(None, (exit_code(session.snapshot()) for session in sessions)), Exit.OK))
 
 
@@ -191,20 +207,29 @@ def _lack_of_screen(logs: list[str]) -> str:
     return ""
 
 
-def _tail_screen(log: str, patterns: list[Path] | None, *, plain: bool, bell: bool, mouse: bool) -> NoReturn:
+def _tail_screen(
+    log: str,
+    patterns: list[Path] | None,
+    history: Callable[..., History | None],
+    *,
+    plain: bool,
+    bell: bool,
+    mouse: bool,
+) -> NoReturn:
     """Show the screen; leave the last state behind as plain text."""
     from phasetrack.views.tui import run_screen
     from phasetrack.views.tui.feed import Options
 
     def feed() -> Watch:
-        from functools import partial
-
         from phasetrack.run import Session
         from phasetrack.watch import Watch
 
-        return Watch(partial(Session, _load(patterns), log))
+        return Watch(partial(Session, _load(patterns), log, history=history(warn=notes.append)))
 
+    notes: list[str] = []  # nothing may be printed over a screen
     left = run_screen(feed, Options(log, plain, "NO_COLOR" not in os.environ, bell, mouse))
+    for note in notes:
+        _note(note)
     if left.news is not None:
         _part(left.news, log, plain=plain)
     if isinstance(left.fault, PhasetrackError):
@@ -247,8 +272,6 @@ def _tail_json(sessions: list[Session]) -> None:
 
 
 def _tail_plain(sessions: list[Session], patterns: PatternSet, *, plain: bool) -> None:
-    from functools import partial
-
     from phasetrack.run import Teller, tail_plain
     from phasetrack.views.plain import status_line
 
@@ -270,6 +293,7 @@ def wait(
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Only a boot that begins from now on counts.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the whole snapshot as JSON at the end.")] = False,
+    no_history: NoHistory = False,
     patterns: Patterns = None,
     ascii_only: Ascii = False,
 ) -> None:
@@ -290,8 +314,9 @@ def wait(
     if timeout_s is None:
         _note("no --timeout given: waiting for as long as it takes")
     plain = _plain(ascii_only)
-    teller = Teller(Session(known, log, say=_note), known, lambda line: typer.echo(line, err=True), plain=plain)
-    waited = wait_for(teller, Want(until), new=new, timeout_s=timeout_s)
+    with closing(Session(known, log, say=_note, history=_history(log, off=no_history))) as session:
+        teller = Teller(session, known, lambda line: typer.echo(line, err=True), plain=plain)
+        waited = wait_for(teller, Want(until), new=new, timeout_s=timeout_s)
     if json:
         _say(dumps(snapshot_json(waited.known)))
     else:
@@ -314,6 +339,7 @@ def report(
     at_line: AtLine = None,
     at: At = None,
     boot: BootNumber = None,
+    no_history: NoHistory = False,
     patterns: Patterns = None,
     ascii_only: Ascii = False,
 ) -> None:
@@ -321,7 +347,7 @@ def report(
 
     md is for an issue, html is one page to keep or send, trace opens in ui.perfetto.dev.
     """
-    from phasetrack.run import read_whole
+    from phasetrack.run import read_whole, recalled
     from phasetrack.share import report_in
 
     if bundle is not None:
@@ -330,12 +356,13 @@ def report(
         _bundle(_load(patterns), log, bundle, boot)
         return
     tracker, records = read_whole(_load(patterns), log, at_line=at_line, at_s=_moment(at), boot=boot)
+    history = _history(log, off=no_history)
     if form is ReportFormat.NDJSON:
-        _stream(tracker, records, output, boot)
+        _stream(tracker, records, output, boot, history)
         return
     for _ in records:
         pass
-    known = tracker.snapshot()
+    known = recalled(tracker, history)
     _check_boot(known.boot, boot)
     with _target(output) as out:
         out.write(report_in(form, known, plain=_plain(ascii_only)))
@@ -384,17 +411,20 @@ def _bundle(patterns: PatternSet, log: str, target: Path, boot: int | None) -> N
     _say(bundle_words(write_bundle(patterns, log, target, boot=boot)))
 
 
-def _stream(tracker: Tracker, records: Iterator[Record], output: Path | None, boot: int | None) -> None:
+def _stream(
+    tracker: Tracker, records: Iterator[Record], output: Path | None, boot: int | None, history: History | None
+) -> None:
     """One record a line as they come; the whole snapshot is the last."""
     from itertools import chain
 
+    from phasetrack.run import recalled
     from phasetrack.views.jsonl import dumps, record_json, snapshot_json
 
     first = next(records, None)  # a log that cannot be read leaves the output alone
     with _target(output) as out:
         for record in chain(() if first is None else (first,), records):
             out.write(dumps(record_json(record, tracker.zone)) + "\n")
-        known = tracker.snapshot()
+        known = recalled(tracker, history)
         _check_boot(known.boot, boot)
         out.write(dumps({"type": "snapshot", "snapshot": snapshot_json(known)}) + "\n")
 
@@ -403,6 +433,14 @@ def _load(patterns: list[Path] | None) -> PatternSet:
     from phasetrack.edges.library import load
 
     return load(patterns or ())
+
+
+def _history(log: str, *, off: bool, warn: Callable[[str], None] | None = None) -> History | None:
+    if off:
+        return None
+    from phasetrack.edges.history import History
+
+    return History(log, warn or _note)
 
 
 def _say(line: str, head: str = "") -> None:

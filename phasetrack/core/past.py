@@ -18,7 +18,7 @@ from phasetrack.core.redact import redact
 from phasetrack.core.state import GRAPHS, LOADS
 
 if TYPE_CHECKING:
-    from phasetrack.core.model import BarRow, PhaseRow, Snapshot, Value
+    from phasetrack.core.model import BarRow, PhaseRow, Snapshot
 
 # A curve is kept as the share of its bar's time at each of these steps of done/total.
 KNOTS = 20
@@ -60,27 +60,35 @@ def past_of(known: Snapshot) -> PastBoot | None:
 
 def remembered(known: Snapshot, log: str = "") -> Remembered | None:
     """A boot as the history keeps it; None where nothing can be learned of it. Facts are redacted once more."""
-    past = past_of(known)
-    if past is None or past.began_s is None:
+    past, uid = past_of(known), uid_of(known)
+    if past is None or uid is None:
         return None
-    kept = {name: value for name, value in known.facts.items() if name != "server_args"}
     args = known.facts.get("server_args")
     engine = known.engine
     return Remembered(
-        uid=_uid(past, args),
+        uid=uid,
         past=past,
         engine="" if engine is None else engine.name,
         version="" if engine is None else engine.version or "",
         model=model_name(args)[0] if isinstance(args, dict) else "",
         log=redact(log),
-        facts={name: redact(value) if isinstance(value, str) else value for name, value in kept.items()},
+        facts={
+            name: redact(value) if isinstance(value, str) else value
+            for name, value in known.facts.items()
+            if name != "server_args"
+        },
     )
 
 
-def _uid(past: PastBoot, args: Value) -> str:
-    """Start and arguments make a boot: two servers may start in the same second, but not on one port."""
-    began = int(past.began_s or 0.0)
-    return sha256(f"{began}|{args!r}".encode("utf-8", "replace")).hexdigest()[:32]
+def uid_of(known: Snapshot) -> str | None:
+    """What the same boot has whenever it is read: its start and arguments; None while they are not known.
+
+    Two servers may start in the same second, but not on one port.
+    """
+    args = known.facts.get("server_args")
+    if known.started_at_s is None or not args:
+        return None
+    return sha256(f"{int(known.started_at_s)}|{args!r}".encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def timed_rows(known: Snapshot) -> list[PhaseRow]:

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from phasetrack.core.key import key_of
 from phasetrack.core.model import BootKey, Outcome, PastBoot, PastPhase, PastStep, Priors, Remembered
-from phasetrack.core.past import remembered
+from phasetrack.core.past import remembered, uid_of
 from phasetrack.errors import HistoryError
 
 if TYPE_CHECKING:
@@ -143,11 +143,12 @@ class Store:
 
     # --- reading ------------------------------------------------------------------------------------
 
-    def priors(self, key: BootKey | None) -> Priors:
+    def priors(self, key: BootKey | None, *, but: str | None = None) -> Priors:
         """Past boots that are like one, the newest first within each level of likeness.
 
         Args:
             key: of the boot that is followed; None while nothing is known of it: the newest boots.
+            but: the boot's own uid: what was kept of itself is no past.
 
         Raises:
             HistoryError: the file cannot be read.
@@ -156,7 +157,7 @@ class Store:
             if base is None:
                 return Priors()
             numbers = _newest(base) if key is None else _alike(base, key)
-            return Priors(tuple(one.past for one in _read(base, numbers)))
+            return Priors(tuple(one.past for one in _read(base, numbers) if one.uid != but))
 
     def boots(self, limit: int | None = None) -> list[Remembered]:
         """The newest boots without their phases, the newest first.
@@ -436,7 +437,7 @@ class History:
             return None
         self._asked, self._first = key, False
         try:
-            return self._store.priors(key)
+            return self._store.priors(key, but=uid_of(known))
         except HistoryError as fault:
             self._readable = self._writable = False
             self._tell(fault, "going on without it")

@@ -1,0 +1,124 @@
+"""``phasetrack history``: what earlier boots took. The commands, as in ``cli``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from phasetrack.errors import UsageError
+
+if TYPE_CHECKING:
+    from phasetrack.edges.history import Store
+
+history_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="What earlier boots of this machine took; estimates and 'usually' come from there.",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_DAY_S = 86400.0
+
+
+def _store() -> Store:
+    from phasetrack.edges.history import Store
+
+    return Store()
+
+
+@history_app.command("list")
+def list_boots(
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="So many of the newest.")] = 20,
+    every: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    json: Json = False,
+) -> None:
+    """List boots, the newest first."""
+    from phasetrack.views.history import boot_json, list_text
+    from phasetrack.views.jsonl import dumps
+
+    store = _store()
+    boots = store.boots(None if every else limit)
+    if json:
+        typer.echo(dumps({"boots": [boot_json(boot) for boot in boots]}))
+    else:
+        sys.stdout.write(list_text(boots))
+
+
+@history_app.command()
+def show(
+    boot: Annotated[int, typer.Argument(metavar="BOOT", help="Its number in 'history list'.")],
+    json: Json = False,
+) -> None:
+    """Show one boot: what each of its phases took, and whether it found its caches filled."""
+    from phasetrack.views.history import boot_json, show_text
+    from phasetrack.views.jsonl import dumps
+
+    found = _store().boot(boot)
+    if found is None:
+        raise UsageError(f"no boot {boot} in the history ('phasetrack history list' lists them)")
+    sys.stdout.write(dumps(boot_json(found)) + "\n" if json else show_text(found))
+
+
+@history_app.command("import")
+def import_boots(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="DIR|FILE...", help="Logs, casts, exports, or folders of them.")
+    ],
+    patterns: Annotated[
+        list[Path] | None, typer.Option("--patterns", metavar="PATH", help="More pattern files, or folders of them.")
+    ] = None,
+) -> None:
+    """Learn from old logs and casts. Reading the same boot again changes nothing."""
+    from phasetrack.edges.library import load
+    from phasetrack.learn import learn
+
+    store, files, boots, new = _store(), 0, 0, 0
+    for found in learn(paths, load(patterns or ())):
+        if found.why:
+            typer.echo(f"phasetrack: {found.why}; passed over", err=True)
+        kept = store.remember(found.boots, now_s=time.time()) if found.boots else 0
+        files, boots, new = files + 1, boots + len(found.boots), new + kept
+    typer.echo(f"{files} files read, {boots} boots in them, {new} new to the history ({store.path})")
+
+
+@history_app.command()
+def export(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")
+    ] = None,
+) -> None:
+    """Print every boot as a line of JSON, for 'history import' on another machine; facts are redacted."""
+    from contextlib import nullcontext
+
+    from phasetrack.learn import export_line
+
+    try:
+        target = nullcontext(sys.stdout) if output is None else output.open("w", encoding="utf-8")
+    except OSError as fault:
+        raise UsageError(f"{output}: cannot be written: {fault.strerror}") from None
+    with target as out:
+        for boot in _store().all():
+            out.write(export_line(boot) + "\n")
+
+
+@history_app.command()
+def forget(
+    boots: Annotated[
+        list[int] | None, typer.Argument(metavar="[BOOT]...", help="Their numbers in 'history list'.")
+    ] = None,
+    older_than: Annotated[
+        float | None, typer.Option("--older-than", metavar="DAYS", min=0, help="Boots that began so long ago.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+) -> None:
+    """Delete boots from the history."""
+    if sum((bool(boots), older_than is not None, every)) != 1:
+        raise UsageError("history forget: say which: numbers of boots, --older-than DAYS, or --all")
+    before_s = None if older_than is None else time.time() - older_than * _DAY_S
+    gone = _store().forget(numbers=boots or (), before_s=before_s, everything=every)
+    typer.echo(f"{gone} boots forgotten")
