@@ -12,15 +12,15 @@ import signal
 import threading
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.driver import Driver
 from textual.message import Message
-from textual.widgets import Input, Static
 
 from phasetrack.core.model import Outcome
 from phasetrack.errors import Exit
-from phasetrack.views.tui.acts import Ask, Copy, Quit, Size
+from phasetrack.views.tui.acts import Copy, Quit, Size
 from phasetrack.views.tui.canvas import Canvas
 from phasetrack.views.tui.desk import Desk
 from phasetrack.views.tui.feed import News
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from textual import events
-    from textual.driver import Driver
 
     from phasetrack.views.tui.acts import Act
     from phasetrack.views.tui.feed import Feed, Options
@@ -103,12 +102,7 @@ class Screen(App[int]):
     """phasetrack's screen."""
 
     ENABLE_COMMAND_PALETTE = False
-    CSS = """
-    Screen { background: ansi_default; color: ansi_default; layers: base ask; }
-    #ask { layer: ask; dock: bottom; height: 1; background: ansi_default; }
-    #ask Static { width: auto; background: ansi_default; color: ansi_default; text-style: bold; }
-    #ask Input, #ask Input:focus { border: none; height: 1; padding: 0; background: ansi_default; color: ansi_default; }
-    """
+    CSS = "Screen { background: ansi_default; color: ansi_default; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", show=False, priority=True),
         Binding("ctrl+q", "leave", show=False, priority=True),
@@ -199,16 +193,25 @@ class Screen(App[int]):
         del event
         self.draw()
 
+    @on(Driver.SignalResume)
+    def resumed(self) -> None:
+        """Draw everything: what the shell wrote meanwhile stands where the picture was."""
+        self.shown_title = ""
+        self.screen.refresh()
+        self.canvas.refresh()
+        self.draw()
+
     # --- keys and mouse -----------------------------------------------------------------------------
 
     def on_key(self, event: events.Key) -> None:
-        """Give a key to the desk; while something is asked for, keys belong to the answer."""
-        if self.query(Input):
-            if event.key == "escape":
-                self.end_asking()
-            return
+        """Give a key to the desk."""
         character = event.character
         self.press(character if character is not None and character.isprintable() else event.key)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Take a pasted text where one is asked for."""
+        self.desk.paste(event.text)
+        self.draw()
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Scroll."""
@@ -235,8 +238,6 @@ class Screen(App[int]):
                 self.leave(code)
             case Copy(text):
                 self.copy(text)
-            case Ask(prompt):
-                self.ask(prompt)
             case _:
                 pass
         self.draw()
@@ -261,25 +262,6 @@ class Screen(App[int]):
         """Send what the terminal would send at ctrl-z, to the whole job: the pipe's other end belongs to it."""
         if self._driver is not None and self._driver.can_suspend:
             os.killpg(os.getpgrp(), signal.SIGTSTP)
-
-    # --- a question ---------------------------------------------------------------------------------
-
-    def ask(self, prompt: str) -> None:
-        """Ask for a line of text in the last row."""
-        entry = Input()
-        entry.cursor_blink = False
-        self.mount(Horizontal(Static(prompt, markup=False), entry, id="ask"))
-        self.call_after_refresh(entry.focus)
-
-    def end_asking(self) -> None:
-        """Take the question away."""
-        self.query("#ask").remove()
-        self.draw()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Give the answer to the view that asked."""
-        self.end_asking()
-        self.act(self.desk.answer(event.value, self.cells))
 
 
 def _has_ended(was: News, now: News) -> bool:

@@ -1,7 +1,6 @@
 """All pictures of the screen and the way between them, without a terminal.
 
-Keys, clicks and news come in; lines come out, and now and then an ``Act`` that only the app can do: leave, copy,
-ask. Everything a user can see is tested here, by pressing keys and reading lines.
+Keys, clicks and news come in; lines come out, and now and then an ``Act`` that only the app can do: leave or copy.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from phasetrack.views.tui.header import title
 from phasetrack.views.tui.help import Help
 from phasetrack.views.tui.home import Home
 from phasetrack.views.tui.logview import LogView
-from phasetrack.views.tui.look import BLANK
+from phasetrack.views.tui.look import BLANK, Line
 from phasetrack.views.tui.ranks import Ranks
 from phasetrack.views.tui.why import Why
 
 if TYPE_CHECKING:
     from phasetrack.views.tui.acts import Act, Size, View
-    from phasetrack.views.tui.look import Line, Look
+    from phasetrack.views.tui.look import Look
 
 _VIEWS = {"m": "home", "l": "log", "r": "ranks", "w": "why", "b": "boots", "?": "help", "f1": "help"}
 NOTHING = News(Snapshot(None, Outcome.NONE, Verdict(VerdictState.WAITING, "")), unread_bytes=0)
@@ -37,6 +36,8 @@ class Desk:
         self.path = path
         self.news = NOTHING
         self.said = ""  # the answer to the last key
+        self.asked: str | None = None  # what is being asked for
+        self.typed = ""
         self.home = Home(look, path)
         self.pager = LogView(look)
         self._views: dict[str, View] = {
@@ -53,7 +54,12 @@ class Desk:
     def picture(self, size: Size) -> list[Line]:
         """Exactly as many lines as the screen has."""
         lines = self.view.lines(self.news, size, self.said)
-        return [*lines, *[BLANK] * (size.height - len(lines))][: size.height]
+        lines = [*lines, *[BLANK] * (size.height - len(lines))][: size.height]
+        return lines if self.asked is None else [*lines[:-1], self._entry(size.width)]
+
+    def _entry(self, width: int) -> Line:
+        text = self.look.cut_front(self.typed, width - len(self.asked or "") - 1)
+        return Line((self.look.span(self.asked or "", "bold"), self.look.span(text), self.look.span(" ", "match")))
 
     def title(self) -> str:
         """The terminal's title."""
@@ -62,6 +68,8 @@ class Desk:
     def press(self, key: str, size: Size) -> Act | None:
         """Give a key to the view, then to those that work everywhere; answer what is left for the app to do."""
         self.said = ""
+        if self.asked is not None:
+            return self._do(self._type(key, size))
         act = self.view.press(key, self.news, size)
         return self._do(act if act is not None else self._everywhere(key))
 
@@ -72,9 +80,27 @@ class Desk:
         self.said = ""
         return None if line.item is None else self._do(self.view.choose(line.item, self.news))
 
-    def answer(self, text: str, size: Size) -> Act | None:
-        """Give the view what it asked for."""
-        return self._do(self.view.answer(text, self.news, size))
+    def _type(self, key: str, size: Size) -> Act | None:
+        """Take a key into the text that is asked for."""
+        if key == "enter":
+            text, self.asked = self.typed, None
+            return self.view.answer(text, self.news, size)
+        if key == "escape" or (key == "backspace" and not self.typed):
+            self.asked = None
+        elif key == "backspace":
+            self.typed = self.typed[:-1]
+        elif key == "ctrl+u":
+            self.typed = ""
+        elif key == "ctrl+w":
+            self.typed = self.typed.rstrip().rpartition(" ")[0]
+        elif len(key) == 1:
+            self.typed += key
+        return None
+
+    def paste(self, text: str) -> None:
+        """Take a pasted text where one is asked for; elsewhere it would be pressed as keys."""
+        if self.asked is not None:
+            self.typed += text.partition("\n")[0]
 
     def _everywhere(self, key: str) -> Act | None:
         if key == "q":
@@ -88,8 +114,10 @@ class Desk:
 
     def _do(self, act: Act | None) -> Act | None:
         match act:
-            case Quit() | Copy() | Ask():
+            case Quit() | Copy():
                 return act
+            case Ask(prompt):
+                self.asked, self.typed = prompt, ""
             case Back():
                 self._trail = self._trail[:-1] or ["home"]
             case Show(view):

@@ -54,7 +54,7 @@ def _record(failure: Failure, width: int, rows: int, look: Look) -> list[Line]:
     where = "" if failure.place.line is None else f" at line {failure.place.line:,}"
     head = look.line(f"The first fatal lines{where}", "dim")
     room = rows - 2
-    said = list(failure.lines)
+    said = [text for text in failure.lines if text != "…"]
     if len(said) > room:
         keep = min(_RECORD_HEAD, room - 1)
         tail = room - keep - 1

@@ -85,7 +85,7 @@ def identity(known: Snapshot, path: str, width: int, look: Look, *, rows: int = 
     Where the width is scarce the model moves to a second line, or goes if there is none to have.
     """
     name = "standard input" if path == "-" else path
-    if width < 100 and path != "-":
+    if path != "-" and (width < 100 or cell_len(look.text(path)) > width // 3):
         name = PurePosixPath(path).name or path
     parts = _figures(known, brief=width < 60)
     model = _model(known, width)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from phasetrack.core.model import Basis, Status
+from phasetrack.core.model import Basis, Outcome, Status
 from phasetrack.views.tui.look import Line, Span
 from phasetrack.views.words import count, duration, progress, span_of
 
@@ -189,7 +189,7 @@ def _row(known: Snapshot, row: PhaseRow, fit: Columns, look: Look, note: str, *,
     spans = [
         look.span(look.status(row.status, ended=known.ended) + " ", _GLYPHS[row.status]),
         look.span(look.pad(_title(row), fit.title) + " ", tone),
-        look.span(look.pad(elapsed(row), fit.elapsed, right=True), tone),
+        look.span(look.pad(_spent(known, row), fit.elapsed, right=True), tone),
     ]
     if fit.bar:
         spans += [Span(" " * _GAP), *_bar(known, row, fit.bar, look)]
@@ -217,6 +217,13 @@ _TONES = {
     Status.FAILED: "bad",
 }
 _GLYPHS = _TONES | {Status.RUNNING: "busy", Status.DONE: "good"}
+
+
+def _spent(known: Snapshot, row: PhaseRow) -> str:
+    """What is skipped in a start that came to its end was not reached in one that did not."""
+    if row.status is Status.SKIPPED and known.ready_at_s is None and known.outcome is not Outcome.READY:
+        return "not reached"
+    return elapsed(row)
 
 
 def elapsed(row: PhaseRow) -> str:

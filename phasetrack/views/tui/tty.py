@@ -68,6 +68,8 @@ class TtyDriver(LinuxDriver):
             self.fileno = os.open(TTY, os.O_RDWR | os.O_NOCTTY)
             self.input_tty = True
 
+        self._is_taken = False
+
     @property
     def backlog(self) -> int:
         """Writes that the terminal has not taken yet: a slow line is not given more pictures."""
@@ -88,12 +90,24 @@ class TtyDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         """Take the terminal."""
         super().start_application_mode()  # type: ignore[no-untyped-call] # Textual's
+        self._is_taken = True
         self.write(_SAVE_TITLE)
 
     def stop_application_mode(self) -> None:
         """Give it back as it was."""
+        self._is_taken = False
         self.write(_RESTORE_TITLE)
         super().stop_application_mode()
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Go on after a stop; where it came by SIGSTOP, which cannot be caught, the terminal was not given back.
+
+        Taking it a second time would then save the settings of a raw terminal as those to be restored.
+        """
+        if self._is_taken and self._auto_restart:
+            self._must_signal_resume = True
+            self.suspend_application_mode()
+        super()._sigcont_application()
 
     def _run_input_thread(self) -> None:
         """Read keys until the end; a terminal that cannot be read any more is a hang-up."""

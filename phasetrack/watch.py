@@ -1,0 +1,102 @@
+"""A session as a screen wants it: news when something is worth a new picture, and the log's bytes beside it.
+
+The pace is kept here, so that a screen needs no clock: never more pictures a second than were asked for,
+however fast the log grows, and one a second while only the clocks tick.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from phasetrack.core.model import Chunk
+from phasetrack.edges.follower import Follower
+from phasetrack.edges.pages import LogPages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from phasetrack.core.model import Gap, Snapshot
+    from phasetrack.run import Session
+
+# Pictures a second; over ssh each costs a round of the line.
+HZ, SSH_HZ = 4.0, 2.0
+_TICK_S = 1.0
+# The longest wait at a time: leaving the screen waits for it.
+_SLICE_S = 0.2
+# How long a line about the source itself (rotated, truncated) stands on the screen.
+_NOTICE_S = 20.0
+
+
+class Watch:
+    """Feeds a screen from a live session (``views.tui.feed.Feed``). For one thread, but for ``pages``."""
+
+    def __init__(self, open_session: Callable[..., Session], path: str, *, hz: float | None = None) -> None:
+        """Open a log to be watched.
+
+        Args:
+            open_session: makes the session; called with its ``say`` and ``tap``.
+            path: of the log, ``-`` for standard input.
+            hz: pictures a second; None chooses by whether this is an ssh session.
+
+        Raises:
+            SourceError: the log is there but cannot be read.
+        """
+        self._period_s = 1.0 / (hz or (SSH_HZ if "SSH_CONNECTION" in os.environ else HZ))
+        self._path = path
+        self._notice = ""
+        self._noticed_s = 0.0
+        self._session: Session = open_session(say=self._say, tap=self._tap)
+        followed = isinstance(self._session.source, Follower)
+        self.pages = LogPages(path if followed else None)
+        self._drawn_s = 0.0
+        self._moved = False
+
+    def next(self) -> Snapshot | None:
+        """Take what is new; answer all that is known where it is worth a new picture, after a short wait at most."""
+        now = time.monotonic()
+        due = self._drawn_s + (self._period_s if self._moved else _TICK_S)
+        wait_s = min(max(due - now, 0.0), _SLICE_S)
+        if self._session.ended:
+            time.sleep(wait_s)
+        else:
+            size = self.pages.size()
+            self._moved |= bool(self._session.poll(wait_s)) or self.pages.size() != size
+        now = time.monotonic()
+        if now < self._drawn_s + (self._period_s if self._moved else _TICK_S):
+            return None
+        self._drawn_s, self._moved = now, False
+        return self._session.snapshot()
+
+    @property
+    def unread_bytes(self) -> int | None:
+        """What is left to read of what stood there at the start; None once all of it was read, 0 where unknown."""
+        if self._session.caught_up or self._session.ended:
+            return None
+        try:
+            return max(os.stat(self._path).st_size - self.pages.size(), 0)  # noqa: PTH116
+        except OSError:
+            return 0
+
+    @property
+    def notice(self) -> str:
+        """The newest line about the source itself, for a while."""
+        waiting = not self.pages.size()
+        return self._notice if waiting or time.monotonic() < self._noticed_s + _NOTICE_S else ""
+
+    def close(self) -> None:
+        """Let the log go."""
+        self._session.close()
+        self.pages.close()
+
+    def _say(self, what: str) -> None:
+        """Take a line about the source; whose it is stands on the screen already."""
+        self._notice = what.removeprefix(f"{self._path}: ")
+        self._noticed_s = time.monotonic()
+
+    def _tap(self, item: Chunk | Gap) -> None:
+        """Keep what the pager will ask for."""
+        source = self._session.source
+        position = source.position if isinstance(source, Follower) else None
+        self.pages.take(item.data if isinstance(item, Chunk) else item.bytes, position)
