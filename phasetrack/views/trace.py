@@ -64,8 +64,12 @@ def _row(known: Snapshot, row: PhaseRow, k: int, begin: float) -> Iterator[Event
     args = {name: shown[name] for name in _ARGS if shown[name] is not None}
     began, span = row.began_s or 0.0, row.elapsed_s or 0.0
     yield {**_slice(_name_of(row), "phase", _PHASES, k, began - begin, span), "args": args}
+    names: dict[str, int] = {}
     for bar in row.bars:
-        yield from _counters(row, bar, begin)
+        title = " ".join(text for text in (bar.title, bar.rank) if text)
+        names[title] = names.get(title, 0) + 1  # replicas draw the same bar, and print no rank
+        again = f" ({names[title]})" if names[title] > 1 else ""
+        yield from _counters(bar, f"{_title(row)}: {title}{again}", begin)
     reach = began
     for doing in sorted(known.activities, key=lambda doing: doing.began_s or 0.0):
         at = doing.began_s
@@ -97,11 +101,10 @@ def _ranks(known: Snapshot, begin: float, end: float) -> Iterator[Event]:
             yield {**_slice(_name_of(row), "rank", _RANKS, track, began - begin, until - began), "args": args}
 
 
-def _counters(row: PhaseRow, bar: BarRow, begin: float) -> Iterator[Event]:
+def _counters(bar: BarRow, name: str, begin: float) -> Iterator[Event]:
     """A bar's curve; its name tells target from draft and rank from rank."""
     if bar.began_s is None or not bar.curve:
         return
-    name = f"{_title(row)}: {' '.join(text for text in (bar.title, bar.rank) if text)}"
     points = zip(spread([at for at, _ in bar.curve]), (done for _, done in bar.curve), strict=True)
     for elapsed, done in ((0.0, 0.0), *points):
         at = _us(bar.began_s + elapsed - begin)
