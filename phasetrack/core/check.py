@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from phasetrack.core.bars import parse_bar
 from phasetrack.core.classify import Classifier, Matcher, convert, literal_heads
 from phasetrack.core.model import Role, Segment, Where
-from phasetrack.core.patterns import STANDARD, UNITS
+from phasetrack.core.patterns import UNITS
 from phasetrack.core.prefix import Learned, parse
 from phasetrack.core.segments import Segmenter
 
@@ -74,7 +74,6 @@ class _Checker:
         self.clock = clock
         self.classifier = Classifier(patterns)
         self.bars = [(re.compile(rule.bar or r"\Z"), rule) for rule in patterns.rules if _compiles(rule.bar)]
-        self.phases = set(patterns.phases) | STANDARD
 
     def rule(self, rule: Rule) -> Iterator[Problem]:
         broken = _uncompilable(rule)
@@ -106,9 +105,6 @@ class _Checker:
         yield from _digits(rule.id, rule.match or rule.bar or "")
         if rule.match is not None:
             yield from _anchors(rule)
-        for phase in (*rule.ends, *rule.remedies):
-            if phase not in self.phases:
-                yield Problem(rule.id, "names an unknown phase", phase)
         if rule.role is Role.FAILURE:
             yield from _advice(rule)
 

@@ -56,6 +56,7 @@ _PREAMBLE_S = 300.0
 _SAME_BOOT_S = 2.0
 _FAILURES_KEPT = 64
 _WARNINGS_KEPT = 64
+_TAGS_KEPT = 256  # a hostile log could hold as many as lines
 
 
 class Machine:
@@ -205,7 +206,7 @@ class Machine:
     def _args(self, event: Event, at: float | None, rule: Rule) -> Boot:
         args = plan.parse_args(str(event.fields["args"]))
         boot = self._boot_of(event)
-        if boot is not None and self._is_same_start(boot, args, at):
+        if boot is not None and self._is_same_start(boot, args, at, event.prefix.server):
             if not boot.args or plan.number(args, "node_rank", 0) < plan.number(boot.args, "node_rank", 0):
                 self._set_args(boot, args)
             boot.nodes.add(plan.number(args, "node_rank", 0))
@@ -215,8 +216,10 @@ class Machine:
         boot.nodes.add(plan.number(args, "node_rank", 0))
         return boot
 
-    def _is_same_start(self, boot: Boot, args: dict[str, Value], at: float | None) -> bool:
+    def _is_same_start(self, boot: Boot, args: dict[str, Value], at: float | None, tag: str) -> bool:
         """Answer whether new arguments are the same start's: another node's, or printed twice."""
+        if tag and boot.server and tag != boot.server:
+            return self._is_other_node(boot, args)  # replicas have equal arguments, and start at the same time
         if at is not None and boot.heard_s is not None and at < boot.heard_s - _SAME_BOOT_S:
             return True  # an earlier stamp: the other node's log, pasted behind
         if boot.is_over or boot.ready is not None:
@@ -224,10 +227,16 @@ class Machine:
         young = all(row.phase == "bootstrap" for row in boot.rows)
         if not boot.args:
             return young
-        if plan.number(args, "nnodes", 1) > 1 and args.get("dist_init_addr") == boot.args.get("dist_init_addr"):
-            return plan.number(args, "node_rank", 0) not in boot.nodes
+        if self._is_of_cluster(boot, args):
+            return self._is_other_node(boot, args)
         soon = at is None or boot.heard_s is None or at - boot.heard_s <= _SAME_BOOT_S
         return young and soon and args == boot.args
+
+    def _is_of_cluster(self, boot: Boot, args: dict[str, Value]) -> bool:
+        return plan.number(args, "nnodes", 1) > 1 and args.get("dist_init_addr") == boot.args.get("dist_init_addr")
+
+    def _is_other_node(self, boot: Boot, args: dict[str, Value]) -> bool:
+        return self._is_of_cluster(boot, args) and plan.number(args, "node_rank", 0) not in boot.nodes
 
     def _set_args(self, boot: Boot, args: dict[str, Value]) -> None:
         boot.args = args
@@ -239,8 +248,9 @@ class Machine:
     def _open_boot(self, event: Event, at: float | None, engine: str) -> Boot:
         tag = event.prefix.server
         place, started = event.place, at if event.prefix.stamp_s is not None else None
-        if self.state.preamble is not None and (at is None or 0 <= at - self.state.preamble[1] <= _PREAMBLE_S):
-            place, started = self.state.preamble
+        early = self.state.preambles.get(tag) or self.state.preambles.get("")
+        if early is not None and (at is None or 0 <= at - early[1] <= _PREAMBLE_S):
+            place, started = early
         self.state.count += 1
         boot = Boot(self.state.count, tag, place, engine, started)
         self._retire(tag)
@@ -261,17 +271,19 @@ class Machine:
             self._failing.pop(tag, None)
 
     def _note_preamble(self, event: Event, at: float | None) -> None:
-        """Remember the first stamped line that may already be the next boot's."""
-        rule = event.rule
+        """Remember the first stamped line of each writer that may already be its next boot's."""
+        rule, tag, preambles = event.rule, event.prefix.server, self.state.preambles
         if not event.prefix.engine or at is None:
             return
         early = rule is None or (
             rule.phase in {None, "bootstrap"} and rule.role in {Role.FACT, Role.WARNING, Role.BEGIN}
         )
         if event.prefix.rank or not early:
-            self.state.preamble = None
-        elif self.state.preamble is None or at - self.state.preamble[1] > _PREAMBLE_S:
-            self.state.preamble = (event.place, at)
+            preambles.pop(tag, None)
+        elif (tag in preambles or len(preambles) < _TAGS_KEPT) and (
+            tag not in preambles or at - preambles[tag][1] > _PREAMBLE_S
+        ):
+            preambles[tag] = (event.place, at)
 
     # --- phases of ranks ----------------------------------------------------------------------------
 

@@ -202,7 +202,7 @@ class _Reader:
             values["where"] = self._choice(item, "where", Where, what)
         for key in ("ends", "must_match", "must_not_match"):
             values[key] = self._texts(item, key, what)
-        for phase in (*values["ends"], *([item["phase"]] if "phase" in item else [])):
+        for phase in (*values["ends"], *item.get("remedies", {}), *([item["phase"]] if "phase" in item else [])):
             if phase not in phases:
                 raise self.fault(what, f"unknown phase {phase!r}", f"known: {', '.join(sorted(phases))}")
         return Rule(engine=engine, trusted=self.trusted, **values)

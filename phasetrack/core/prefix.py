@@ -55,7 +55,8 @@ _REPEATED = re.compile(r" ?\[repeated \d+x across (?:cluster|all nodes)\].*\Z")
 _TORCHRUN = re.compile(r"\[(?:rank|default)(\d+)\]:\s?")
 _SRUN = re.compile(r"\s*(\d+): ")
 _NOTEBOOK = re.compile(r'\s*"((?:[^"\\]|\\.)*)",?')
-_DOTS = re.compile(r"\.+(?=\[\d)")
+# dots of a compiler before a stamp; ^C that a terminal echoed, with the traceback right behind it
+_DOTS = re.compile(r"\.+(?=\[\d)|(?:\^[CDZ\\])+")
 # 2025-05-05 17:53:41,152 - INFO - flashinfer.jit: …; 2026-01-01 00:00:00 | INFO | sglang.srt.x:42 | …
 # The engine's own stamp may stand behind it.
 _PYTHON = re.compile(
@@ -168,7 +169,7 @@ def _peel(text: str, learned: Learned, seen: _Seen) -> tuple[_Seen, str] | None:
             return seen._replace(rank=f"rank{found[1]}"), text[found.end() :]
         if (found := _GPU.match(text)) is not None:
             return seen._replace(rank=f"GPU{found[1]}"), text[found.end() :]
-    if first == "." and (found := _DOTS.match(text)) is not None:
+    if first in {".", "^"} and (found := _DOTS.match(text)) is not None:
         return seen, text[found.end() :]
     if first.isalpha():
         if (found := _SYSLOG.match(text)) is not None and found[1] in _MONTHS:

@@ -238,7 +238,8 @@ class State:
     keep: int | None = None  # the boot to be kept whole when another begins
     kept: Boot | None = None
     unmatched_lines: int = 0
-    preamble: tuple[Place, float] | None = None  # first stamped line that may belong to the next boot
+    # of each writer the first stamped line that may belong to its next boot
+    preambles: dict[str, tuple[Place, float]] = field(default_factory=dict)
 
 
 _AXIS = re.compile(r"([A-Z_]+)(\d+)")

@@ -302,11 +302,12 @@ def _current_activity(boot: Boot) -> Activity | None:
 
 
 def _failure(boot: Boot) -> Failure | None:
+    """The first cause; where nothing was fatal, the log's word that it hangs, or what went wrong before ready."""
     from dataclasses import replace
 
     cause = first_cause(boot)
     if cause is None:
-        return boot.stuck
+        return boot.stuck or next((failure for failure in boot.failures if not failure.after_ready), None)
     same = {f.rank for f in boot.failures if f.fatal and f.rank and f.id == cause.id}
     return replace(cause, ranks=tuple(sorted(same, key=rank_key)))
 

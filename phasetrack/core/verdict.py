@@ -200,6 +200,12 @@ def _ready(known: Snapshot, hard: Verdict | None, *, headless: bool) -> Verdict:
         return replace(hard, state=VerdictState.DEGRADED, because=f"Ready by its log, but {_lower(hard.because)}")
     if headless:
         return Verdict(VerdictState.READY, "This node is up; node 0 decides when the server is ready. Follow its log.")
+    if known.failure is not None and not known.failure.after_ready:
+        said = known.failure.cause or known.failure.message
+        return Verdict(
+            VerdictState.DEGRADED, f"Ready by its log, but {_lower(said)}", (Sign(known.failure.message),),
+            next_step=known.failure.remedy,
+        )  # fmt: skip
     refused = next((rung for rung in known.rungs if rung.id == "health" and rung.ok is False), None)
     if refused is not None:
         return Verdict(VerdictState.DEGRADED, f"Ready by its log, but {refused.detail}.", (Sign(refused.detail),))
@@ -354,6 +360,8 @@ def _flat(known: Snapshot, usual: _Usual, evidence: Evidence) -> Verdict | None:
     silent = known.silent_s
     strong = [channel for channel in evidence.channels if channel.strong]
     if silent is None or len({channel.id for channel in strong} & _INDEPENDENT) < 2:
+        return None
+    if _works(evidence, usual.window_s):
         return None
     weak = [channel for channel in evidence.channels if not channel.strong and channel.flat_s <= usual.window_s]
     busy = [channel for channel in weak if channel.moved_ago_s is not None]

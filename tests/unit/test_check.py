@@ -182,10 +182,6 @@ def test_advice_that_cannot_be_given_is_named(changes, fact):
     assert fact in facts(FAILURE, **changes)
 
 
-def test_a_phase_that_nobody_knows_is_named():
-    assert facts(GOOD, ends=["target_load", "tea_break"]) == ["names an unknown phase"]
-
-
 def test_a_rule_that_is_slow_on_every_try_is_named_once():
     clock = itertools.count(step=2 * PATIENCE_S)
     problems = check(pack(GOOD), lambda: next(clock))

@@ -73,6 +73,7 @@ def test_a_phase_of_its_own_may_be_used_by_its_rules():
         (rule(must_not_match="[1]"), "[[rule]] mine.load", "must_not_match must be a list of texts", "[1]"),
         (rule(ends='"download"'), "[[rule]] mine.load", "ends must be a list of texts", "download"),
         (rule(ends='["downlode"]'), "[[rule]] mine.load", "unknown phase 'downlode'", "download"),
+        (rule(remedies='{ tea_break = "x" }'), "[[rule]] mine.load", "unknown phase 'tea_break'", "download"),
         (rule(fatal='"yes"'), "[[rule]] mine.load", "fatal must be true or false", "found 'yes'"),
         (rule(generic="1"), "[[rule]] mine.load", "generic must be true or false", "found 1"),
         (rule(cause="3"), "[[rule]] mine.load", "cause must be text", "found 3"),

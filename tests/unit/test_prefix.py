@@ -198,6 +198,12 @@ def test_dots_that_a_compiler_printed_before_the_stamp_are_nothing():
     assert parse("...", Learned())[1] == "..."
 
 
+@pytest.mark.parametrize("echo", ["^C", "^C^C", "^Z", "^\\"])
+def test_the_echo_of_a_key_is_nothing(echo):
+    assert parse(echo + "Traceback (most recent call last):", Learned())[1] == "Traceback (most recent call last):"
+    assert parse(echo + OWN + MESSAGE, Learned())[1] == MESSAGE
+
+
 # --- JSON --------------------------------------------------------------------------------------------
 
 
