@@ -7,7 +7,7 @@ are bounded here, so that a page stays small for any log: what does not fit is a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Outcome, Status
@@ -228,7 +228,8 @@ def curve_path(bar: BarRow) -> str:
 
 
 def spread(times: list[float]) -> list[float]:
-    """Bars print whole seconds; frames of one second are set evenly into it, where they were."""
+    """Bars print whole seconds; frames of one second are set evenly into it, where they were. Never back in time."""
+    times = list(accumulate(times, max))
     groups = [(at, len(list(same))) for at, same in groupby(times)]
     if all(n == 1 for _, n in groups):
         return times
