@@ -71,9 +71,18 @@ def _process(p: dict[str, Any], root: int | None) -> ProcessSample:
     )  # fmt: skip
 
 
-def inputs(name: str, *, probe_every_s: float = 2.0, http: bool = False) -> Iterator[tuple[float, Input]]:
-    """Log and probes of a recording in the order of their times."""
-    merged: list[tuple[float, Input]] = list(_arrivals(name))
+def inputs(
+    name: str, *, probe_every_s: float = 2.0, http: bool = False, log_until: float = float("inf")
+) -> Iterator[tuple[float, Input]]:
+    """Log and probes of a recording in the order of their times.
+
+    Args:
+        name: of the recording.
+        probe_every_s: how often processes are looked at.
+        http: whether the recorded answers are told too.
+        log_until: what the log holds after this is left out.
+    """
+    merged: list[tuple[float, Input]] = [pair for pair in _arrivals(name) if pair[0] < log_until]
     due, root = 0.0, None
     for record in probes(name):
         t = record["t"]

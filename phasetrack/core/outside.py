@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from phasetrack.core.ending import settle
 from phasetrack.core.evidence import EvidenceFold
-from phasetrack.core.model import EvidenceSample, TimingCheck
+from phasetrack.core.model import TimingCheck
 from phasetrack.core.readiness import Ladder
 from phasetrack.core.verdict import judge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from phasetrack.core.model import Failure, PhaseInfo, ProbeResult, Snapshot, Verdict
+    from phasetrack.core.model import EvidenceSample, Failure, PhaseInfo, ProbeResult, Snapshot, Verdict
 
 
 class Outside:
@@ -30,12 +30,13 @@ class Outside:
         self.ladder = Ladder()
         self._before: Verdict | None = None
 
-    def feed(self, item: EvidenceSample | ProbeResult, known: Snapshot) -> None:
-        """Take one sample or answer, with what the log said at that time."""
-        if isinstance(item, EvidenceSample):
-            self._evidence.feed(item)
-        else:
-            self.ladder.feed(item, known)
+    def see(self, sample: EvidenceSample) -> None:
+        """Take one sample."""
+        self._evidence.feed(sample)
+
+    def hear(self, result: ProbeResult, known: Snapshot) -> None:
+        """Take one answer over HTTP, with what the log said at that time."""
+        self.ladder.feed(result, known)
 
     def remember(self, verdict: Verdict) -> None:
         """Keep a verdict: the next one like it began when this did."""

@@ -47,8 +47,10 @@ def title_of(comm: str, command: str) -> Title:
     if found is not None:
         return _titled(found, command or comm)
     program = command.split(" ", 1)[0].rsplit("/", 1)[-1]
-    if comm in _COMPILERS or program in _COMPILERS or _COMPILE_WORKER.search(command):
-        return Title(comm if comm in _COMPILERS else program or comm, COMPILER, "")
+    if _COMPILE_WORKER.search(command):
+        return Title("compile_worker", COMPILER, "")
+    if comm in _COMPILERS or program in _COMPILERS:
+        return Title(comm if comm in _COMPILERS else program, COMPILER, "")
     return Title(comm or program, OTHER, "")
 
 

@@ -19,7 +19,6 @@ from phasetrack.core.model import (
     Bulk,
     Chunk,
     Closed,
-    EvidenceSample,
     Gap,
     Priors,
     ProbeResult,
@@ -129,8 +128,10 @@ class Tracker:
         if isinstance(item, Closed):
             self._ended = True
             return list(self._take(self._segmenter.close())) + self._judge(item.at_s)
-        assert isinstance(item, EvidenceSample | ProbeResult)  # noqa: S101
-        self._outside.feed(item, self.snapshot(item.now_s))
+        if isinstance(item, ProbeResult):
+            self._outside.hear(item, self.snapshot(item.now_s))
+        else:
+            self._outside.see(item)
         return self._judge(item.now_s)
 
     def _polled_s(self) -> float:

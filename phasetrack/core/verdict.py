@@ -88,6 +88,8 @@ def judge(
         before: the verdict before, for ``since_s``.
         now_s: our clock; None for a saved log.
     """
+    if before is not None and evidence is not None and evidence.root_gone_s is not None and _is_open(known):
+        return before  # its last lines are still being read; a moment later the outcome is settled
     stale = evidence is not None and evidence.age_s > _STALE_S
     verdict = _decide(known, phases, stuck, None if stale else evidence, headless=headless)
     if stale and evidence is not None:
@@ -124,6 +126,10 @@ def _decide(
             VerdictState.ENDED, f"The log stops here, in {_title(known)}; the start was not finished.", signs
         )
     return _starting(known, phases, evidence)
+
+
+def _is_open(known: Snapshot) -> bool:
+    return known.outcome in {Outcome.NONE, Outcome.STARTING} and not known.ended
 
 
 def _with_deadline(verdict: Verdict, known: Snapshot, phases: Mapping[str, PhaseInfo], now_s: float | None) -> Verdict:
