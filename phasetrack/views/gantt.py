@@ -6,8 +6,8 @@ are bounded here, so that a page stays small for any log: what does not fit is a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import accumulate, groupby
+from dataclasses import dataclass, fields, replace
+from itertools import accumulate, groupby, islice
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Outcome, Status
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 
     from phasetrack.core.model import BarRow, PhaseRow, RankSpan, Snapshot
 
-# A healthy boot has about 12 rows; a log that restarts a phase for ever has more than anybody reads.
-LANES_MAX = 60
-# Strips of all lanes together: 8 rows of 64 ranks are drawn one by one, 512 ranks in groups.
-STRIPS_MAX = 600
-# Curves drawn into all lanes together.
-CURVES_MAX = 120
 # Below these a silence is not worth a mark: a healthy bar pauses as long.
 _SILENCE_S = 2.0
 _SILENCE_SHARE = 0.01
@@ -40,6 +34,30 @@ FAMILIES = {
     "kv_cache": "memory", "draft_kv": "memory", "target_graph": "graph", "draft_graph": "graph", "http_up": "serve",
     "warmup": "serve", "ready": "serve", "serving": "serve",
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of everything a page draws. What does not fit is added up and said."""
+
+    lanes: int = 60  # a healthy boot has about 12; a log that restarts a phase for ever has more than anybody reads
+    strips: int = 600  # of ranks, in all lanes: 8 rows of 64 ranks are drawn one by one, 512 ranks in groups
+    curves: int = 120  # inside the lanes
+    activities: int = 120
+    cards: int = 36  # curves drawn large
+    boots: int = 60  # the latest
+    warnings: int = 40
+    arguments: int = 400  # SGLang has about 380
+    text: int = 400  # characters of one value
+    lines: int = 60  # of a failing record
+    rank_cells: int = 1600
+
+    def scaled(self, share: float) -> Limits:
+        """The same, for a log that holds far more than the usual."""
+        return Limits(*(max(int(getattr(self, field.name) * share), 4) for field in fields(self)))
+
+
+ALL = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,30 +131,35 @@ class _Scale:
         return self.begin_s <= moment_s <= self.begin_s + self.length_s
 
 
-def chart(known: Snapshot, *, prefix: str = "phase", length_s: float | None = None) -> Chart:
+def chart(known: Snapshot, *, prefix: str = "phase", length_s: float | None = None, limits: Limits = ALL) -> Chart:
     """Lay a boot out.
 
     Args:
         known: the snapshot.
         prefix: of the lanes' keys, where a page holds more than one chart.
         length_s: length of the time line, where several charts share one scale; None: as long as the start.
+        limits: how much to draw.
     """
     begin, end = extent(known)
     total = total_s(known)
-    rows, left_out = _drawn(known.phases)
+    rows, left_out = _drawn(known.phases, limits.lanes)
+    lanes = [_lane(row, f"{prefix}-{k}", total) for k, row in enumerate(rows, 1)]
     if begin is None or end is None:
-        lanes = [_lane(row, f"{prefix}-{k}", total) for k, row in enumerate(rows, 1)]
         return Chart(None, 0.0, None, (), tuple(lanes), (), (), left_out)
     scale = _Scale(begin, (length_s or max(end - begin, 1.0)) * _MARGIN)
-    per_row = max(STRIPS_MAX // max(sum(len(row.ranks) > 1 for row in rows), 1), 8)
-    curves = [CURVES_MAX]
-    lanes = [
-        _drawn_lane(_lane(row, f"{prefix}-{k}", total), scale, known, per_row, curves) for k, row in enumerate(rows, 1)
-    ]
-    return Chart(
-        begin, scale.length_s, begin % 86400, _ticks(scale), tuple(lanes), tuple(_gaps(known, scale, end)),
-        tuple(_marks(known, scale)), left_out,
-    )  # fmt: skip
+    drawn = tuple(_draw(lanes, scale, known, limits))
+    gaps, marks = tuple(_gaps(known, scale, end)), tuple(_marks(known, scale))
+    return Chart(begin, scale.length_s, begin % 86400, _ticks(scale), drawn, gaps, marks, left_out)
+
+
+def _draw(lanes: list[Lane], scale: _Scale, known: Snapshot, limits: Limits) -> Iterator[Lane]:
+    """Give each lane its pieces, from one budget for all."""
+    per_row = max(limits.strips // max(sum(len(lane.row.ranks) > 1 for lane in lanes), 1), 4)
+    curves, activities = limits.curves, limits.activities
+    for lane in lanes:
+        drawn = _drawn_lane(lane, scale, known, (per_row, curves, activities))
+        curves, activities = curves - len(drawn.curves), activities - len(drawn.activities)
+        yield drawn
 
 
 def extent(known: Snapshot) -> tuple[float | None, float | None]:
@@ -153,12 +176,12 @@ def extent(known: Snapshot) -> tuple[float | None, float | None]:
     return begin, max([begin, *starts, *ends, *(t for t in (known.now_s, failed) if t is not None)])
 
 
-def _drawn(rows: Sequence[PhaseRow]) -> tuple[list[PhaseRow], tuple[int, float] | None]:
+def _drawn(rows: Sequence[PhaseRow], most: int) -> tuple[list[PhaseRow], tuple[int, float] | None]:
     """The rows to draw: all, or the longest of too many, in their order."""
-    if len(rows) <= LANES_MAX:
+    if len(rows) <= most:
         return list(rows), None
     longest = sorted(range(len(rows)), key=lambda k: (-(rows[k].elapsed_s or 0.0), k))
-    kept, rest = set(longest[:LANES_MAX]), longest[LANES_MAX:]
+    kept, rest = set(longest[:most]), longest[most:]
     return [row for k, row in enumerate(rows) if k in kept], (len(rest), sum(rows[k].elapsed_s or 0.0 for k in rest))
 
 
@@ -174,25 +197,23 @@ def lines_of(begin: int | None, end: int | None) -> str:
     return f"line {begin}" if end is None or end == begin else f"lines {begin}–{end}"
 
 
-def _drawn_lane(lane: Lane, scale: _Scale, known: Snapshot, strips_max: int, curves_left: list[int]) -> Lane:
+def _drawn_lane(lane: Lane, scale: _Scale, known: Snapshot, most: tuple[int, int, int]) -> Lane:
+    """Place a lane's pieces: no more than so many strips, curves and activities."""
     row = lane.row
     if row.began_s is None or not scale.holds(row.began_s) or row.phase in {"ready", "serving"}:
         return lane
     end = row.ended_s if row.ended_s is not None else scale.begin_s + scale.length_s
     if row.elapsed_s is not None and row.ended_s is None:
         end = row.began_s + row.elapsed_s
-    curves = tuple(_curves(row, scale))[: curves_left[0]]
-    curves_left[0] -= len(curves)
-    strips, strip_px = _strips(row, scale, end, strips_max)
+    strips, strip_px = _strips(row, scale, end, most[0])
     strips = strips if any(strip.width >= _VISIBLE for strip in strips) else []
-    activities = tuple(_activities(known, row, scale, end))
-    silence = _silence(row, scale)
+    activities = tuple(islice(_activities(known, row, scale, end), most[2]))
     room = 26.0 + (5.0 if activities else 0.0) + (7.0 if row.expected is not None else 0.0)
     return replace(
         lane,
         span=scale.piece(row.began_s, end, _tip(lane), kind=lane.family),
-        curves=curves,
-        silence=silence,
+        curves=tuple(islice(_curves(row, scale), most[1])),
+        silence=_silence(row, scale),
         expected=_expected(row, scale),
         activities=activities,
         strips=tuple(replace(strip, top=room - 3 + k * (strip_px + 1)) for k, strip in enumerate(strips)),
@@ -203,7 +224,7 @@ def _drawn_lane(lane: Lane, scale: _Scale, known: Snapshot, strips_max: int, cur
 
 def _tip(lane: Lane) -> str:
     cell, row = lane.cells, lane.row
-    parts = [f"{cell.title}: {'about ' if cell.inferred else ''}{cell.elapsed}"]
+    parts = [f"{cell.title[:120]}: {'about ' if cell.inferred else ''}{cell.elapsed}"]
     parts.append(f"{clock(row.began_s)} to {clock(row.ended_s)}" if row.ended_s is not None else str(row.status))
     parts += [text for text in (cell.progress, lane.lines, cell.note) if text]
     return " · ".join(parts)
@@ -213,7 +234,7 @@ def _curves(row: PhaseRow, scale: _Scale) -> Iterator[Piece]:
     for bar in row.bars:
         if bar.began_s is None or bar.elapsed_s is None or len(bar.curve) < 3 or not bar.total:
             continue
-        tip = f"{bar.title}: {count(bar.done)}/{count(bar.total)} in {duration(bar.elapsed_s)}"
+        tip = f"{bar.title[:120]}: {count(bar.done)}/{count(bar.total)} in {duration(bar.elapsed_s)}"
         piece = scale.piece(bar.began_s, bar.began_s + bar.elapsed_s, tip)
         if piece.width > 0:
             yield Piece(piece.left, piece.width, tip, path=curve_path(bar))
@@ -257,11 +278,11 @@ def _expected(row: PhaseRow, scale: _Scale) -> Piece | None:
 
 
 def _activities(known: Snapshot, row: PhaseRow, scale: _Scale, end: float) -> Iterator[Piece]:
-    for doing in known.activities[:200]:
+    for doing in known.activities:
         if doing.phase != row.phase or doing.began_s is None or not (row.began_s or 0) <= doing.began_s <= end:
             continue
         until = doing.ended_s if doing.ended_s is not None else end
-        yield scale.piece(doing.began_s, until, f"{doing.title}: {duration(until - doing.began_s)}")
+        yield scale.piece(doing.began_s, until, f"{doing.title[:120]}: {duration(until - doing.began_s)}")
 
 
 def _strips(row: PhaseRow, scale: _Scale, end: float, most: int) -> tuple[list[Piece], float]:

@@ -18,7 +18,7 @@ from phasetrack import __version__
 from phasetrack.core.model import Outcome, VerdictState
 from phasetrack.core.say import duration
 from phasetrack.views.facts import shown_facts
-from phasetrack.views.gantt import FAMILIES, chart, curve_path, rank_name
+from phasetrack.views.gantt import ALL, FAMILIES, chart, curve_path, rank_name
 from phasetrack.views.rows import last_ranks, share, total_s
 from phasetrack.views.words import clock, count, iso, size, span_of
 
@@ -28,16 +28,11 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from phasetrack.core.model import BarRow, EvidenceSample, Failure, PhaseRow, Range, Snapshot, Value
-    from phasetrack.views.gantt import Chart
+    from phasetrack.views.gantt import Chart, Limits
 
-# Limits. Together with those of the chart they keep a page under 500 kB, whatever the log holds.
-_CARDS_MAX = 36  # curves drawn large
-_BOOTS_MAX = 60  # the latest
-_WARNINGS_MAX = 40
-_ARGUMENTS_MAX = 400  # SGLang has about 350
-_TEXT_MAX = 400  # characters of one value
-_LINES_MAX = 60  # of a failing record
-_RANK_CELLS_MAX = 1600
+# A page is no larger, whatever the log holds: one that would be is drawn again with less of everything.
+_PAGE_BYTES = 490_000
+_SHARES = (1.0, 0.3, 0.1, 0.03)
 _SAMPLES_MAX = 240  # points of an evidence strip: one for every few pixels
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -88,28 +83,37 @@ def report_page(known: Snapshot, *, evidence: Sequence[EvidenceSample] = (), lag
         evidence: samples taken while the server started, oldest first; none where nothing was recorded.
         lag_s: our clock less the log's, to place the samples on the log's time line.
     """
-    drawn = chart(known)
+    page = ""
+    for share_of in _SHARES:
+        page = _page(known, evidence, lag_s, ALL.scaled(share_of))
+        if len(page.encode()) <= _PAGE_BYTES:
+            break
+    return page
+
+
+def _page(known: Snapshot, evidence: Sequence[EvidenceSample], lag_s: float, limits: Limits) -> str:
+    drawn = chart(known, limits=limits)
     cards = [(row, bar) for row in known.phases for bar in row.bars if len(bar.curve) > 2 and bar.total]
     return render(
         "report.html.j2",
         known=known,
         head=_head(known),
         figures=list(_figures(known)),
-        failure=None if known.failure is None else failure_block(known.failure, known),
+        failure=None if known.failure is None else failure_block(known.failure, known, limits),
         chart=drawn,
         between=share(known.between_phases_s, total_s(known)) if known.between_phases_s is not None else "",
         legend=list(_legend(drawn)),
         last_ranks=last_ranks(known)[:12],
         evidence=list(_strips(evidence, drawn, lag_s)),
-        curves=[_card(row, bar) for row, bar in cards[:_CARDS_MAX]],
-        curves_left_out=max(len(cards) - _CARDS_MAX, 0),
-        foretold=list(_foretold(known)),
+        curves=[_card(row, bar) for row, bar in cards[: limits.cards]],
+        curves_left_out=max(len(cards) - limits.cards, 0),
+        foretold=list(_foretold(known))[: limits.lanes],
         eta_source=_eta_source(known),
-        rank_table=_rank_table(known),
-        warnings=list(_warnings(known)),
-        boots=list(_boots(known)),
-        facts=[(title, cut(text)) for title, text in shown_facts(known.facts)],
-        **_arguments(known.facts),
+        rank_table=_rank_table(known, limits.rank_cells),
+        warnings=list(_warnings(known, limits)),
+        boots=list(_boots(known, limits.boots)),
+        facts=[(title, cut(text, limits.text)) for title, text in shown_facts(known.facts)],
+        **_arguments(known.facts, limits),
     )
 
 
@@ -145,7 +149,7 @@ def _environment() -> Environment:
     return env
 
 
-def cut(text: str, most: int = _TEXT_MAX) -> str:
+def cut(text: str, most: int = ALL.text) -> str:
     """A text of any length in bounded room."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
@@ -225,19 +229,19 @@ def _figures(known: Snapshot) -> Iterator[Figure]:
 # --- the blocks -------------------------------------------------------------------------------------
 
 
-def failure_block(failure: Failure, known: Snapshot) -> dict[str, object]:
+def failure_block(failure: Failure, known: Snapshot, limits: Limits = ALL) -> dict[str, object]:
     """The first cause in words; the Markdown report uses it too."""
     title = next((row.title for row in known.phases if row.phase == failure.phase), failure.phase or "")
     at = "" if failure.at_s is None else clock(failure.at_s)
     line = "" if failure.place.line is None else f"line {failure.place.line}"
     inferred = "inferred: no line says so" if failure.inferred else ""
-    lines = [cut(line) for line in failure.lines[:_LINES_MAX]]
+    lines = [cut(line, limits.text) for line in failure.lines[: limits.lines]]
     ranks = ", ".join(failure.ranks[:16]) + (f" and {len(failure.ranks) - 16} more" if len(failure.ranks) > 16 else "")
     return {
         "where": " · ".join(text for text in (title, failure.rank or "", line, at, inferred) if text),
-        "message": cut(failure.message, 2000),
-        "cause": failure.cause,
-        "remedy": failure.remedy,
+        "message": cut(failure.message, 5 * limits.text),
+        "cause": cut(failure.cause, 2000),
+        "remedy": cut(failure.remedy, 2000),
         "ranks": f"{ranks} say the same" if len(failure.ranks) > 1 else "",
         "lines": [] if lines == [failure.message] else lines,
         "echoes": [cut(echo) for echo in failure.echoes[:8]],
@@ -266,7 +270,7 @@ def _card(row: PhaseRow, bar: BarRow) -> dict[str, str]:
     done = f"{count(bar.done)}/{total}{unit}"
     return {
         "family": FAMILIES.get(row.phase, "other"),
-        "title": row.title,
+        "title": cut(row.title, 80),
         "bar": cut(" ".join(text for text in (bar.title, bar.rank) if text), 120),
         "path": curve_path(bar),
         "tip": cut(f"{row.title}, {bar.title}: {done} after {duration(bar.elapsed_s)}", 200),
@@ -282,7 +286,9 @@ def _foretold(known: Snapshot) -> Iterator[dict[str, object]]:
     reach = max((max(row.expected.high_s, row.elapsed_s or 0.0) for row in rows if row.expected), default=0.0)
     for row in rows:
         if row.expected is not None and reach > 0:
-            yield _foretold_line(row.title, row.expected, row.elapsed_s if row.ended_s is not None else None, reach)
+            yield _foretold_line(
+                cut(row.title, 80), row.expected, row.elapsed_s if row.ended_s is not None else None, reach
+            )
 
 
 def _foretold_line(title: str, expected: Range, came_s: float | None, reach_s: float) -> dict[str, object]:
@@ -316,12 +322,12 @@ def _eta_source(known: Snapshot) -> str:
     return cut(". ".join(text.rstrip(".") for text in (known.eta.source, known.eta.why) if text))
 
 
-def _rank_table(known: Snapshot) -> dict[str, object] | None:
+def _rank_table(known: Snapshot, cells_max: int) -> dict[str, object] | None:
     rows = [row for row in known.phases if len(row.ranks) > 1][:16]
     names = list(dict.fromkeys(span.rank for row in rows for span in row.ranks))
     if not rows:
         return None
-    most = max(_RANK_CELLS_MAX // len(rows), 1)
+    most = max(cells_max // len(rows), 1)
     spans = [{span.rank: span for span in row.ranks} for row in rows]
     lines = []
     for name in names[:most]:
@@ -333,22 +339,22 @@ def _rank_table(known: Snapshot) -> dict[str, object] | None:
             text = "" if span is None else str(span.status) if took is None else f"{max(took, 0.0):.1f}"
             line.append({"text": text, "last": row.slowest_rank == name and (row.skew_s or 0) > 0})
         lines.append({"name": rank_name(name), "cells": line})
-    return {"titles": [row.title for row in rows], "rows": lines, "left_out": max(len(names) - most, 0)}
+    return {"titles": [cut(row.title, 60) for row in rows], "rows": lines, "left_out": max(len(names) - most, 0)}
 
 
-def _warnings(known: Snapshot) -> Iterator[dict[str, str]]:
-    for warning in known.warnings[:_WARNINGS_MAX]:
+def _warnings(known: Snapshot, limits: Limits) -> Iterator[dict[str, str]]:
+    for warning in known.warnings[: limits.warnings]:
         line = "" if warning.line is None else f"line {warning.line}"
         times = f"{warning.count} times" if warning.count > 1 else ""
-        yield {"message": cut(warning.message), "more": ", ".join(text for text in (line, times) if text)}
-    if len(known.warnings) > _WARNINGS_MAX:
-        yield {"message": f"{len(known.warnings) - _WARNINGS_MAX} more kinds of warnings", "more": ""}
+        yield {"message": cut(warning.message, limits.text), "more": ", ".join(text for text in (line, times) if text)}
+    if len(known.warnings) > limits.warnings:
+        yield {"message": f"{len(known.warnings) - limits.warnings} more kinds of warnings", "more": ""}
 
 
-def _boots(known: Snapshot) -> Iterator[dict[str, object]]:
+def _boots(known: Snapshot, most: int) -> Iterator[dict[str, object]]:
     if len(known.boots) < 2:
         return
-    for boot in known.boots[-_BOOTS_MAX:]:
+    for boot in known.boots[-most:]:
         outcome = str(boot.outcome) + (f" ({boot.failure_id})" if boot.failure_id else "")
         yield {
             "number": boot.boot,
@@ -360,10 +366,10 @@ def _boots(known: Snapshot) -> Iterator[dict[str, object]]:
         }
 
 
-def _arguments(facts: Mapping[str, Value]) -> dict[str, object]:
+def _arguments(facts: Mapping[str, Value], limits: Limits) -> dict[str, object]:
     given = facts.get("server_args")
     pairs = sorted(given.items()) if isinstance(given, Mapping) else []
-    listed = [(cut(str(name), 80), cut(str(value), 160)) for name, value in pairs[:_ARGUMENTS_MAX]]
+    listed = [(cut(str(name), 80), cut(str(value), limits.text // 2)) for name, value in pairs[: limits.arguments]]
     return {"arguments": listed, "arguments_count": len(pairs)}
 
 
