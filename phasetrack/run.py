@@ -354,8 +354,18 @@ def look_once(
     at_s: float | None = None,
     boot: int | None = None,
     history: History | None = None,
+    look: Callable[[Tracker, float], float] | None = None,
 ) -> Snapshot:
     """Answer as of now: silence is our clock less the log's last change.
+
+    Args:
+        patterns: all packs, merged.
+        path: of the log, ``-`` for standard input.
+        at_line: the answer as known after this line.
+        at_s: the answer as known then, log clock.
+        boot: the number of the boot to show.
+        history: of earlier boots.
+        look: looks outside a log that has not ended, feeds what it saw, and answers when that was.
 
     Raises:
         SourceError: the log cannot be read.
@@ -372,6 +382,7 @@ def look_once(
             return recalled(tracker, history)
         now = time.time()
         tracker.feed(Tick(now, log.changed_s))
+        now = now if look is None else look(tracker, now)
         return recalled(tracker, history, now)
 
 

@@ -324,7 +324,7 @@ def _starting(known: Snapshot, phases: Mapping[str, PhaseInfo], evidence: Eviden
     if silent <= usual.long_s:
         return Verdict(VerdictState.QUIET, f"{said}; normal here{why}: {known_for}.", moving, (sign,), missing)
     if evidence is not None and _works(evidence, usual.window_s):
-        moves = ", ".join(s.text for s in moving)
+        moves = "; ".join(s.text for s in moving)
         return Verdict(VerdictState.WORKING, f"{said}, but it works: {moves}.", moving, (sign,), missing)
     return Verdict(
         VerdictState.OVERDUE, f"{said}, longer than known ({known_for}).", (sign,), moving, missing,
@@ -349,7 +349,7 @@ def _usual(known: Snapshot, phase: str, phases: Mapping[str, PhaseInfo]) -> _Usu
 
 def _moving(evidence: Evidence, window_s: float) -> tuple[Sign, ...]:
     return tuple(
-        Sign(f"{channel.title} moves ({channel.now})", channel.moved_ago_s + evidence.age_s)
+        Sign(f"{channel.title} moves, {channel.now}", channel.moved_ago_s + evidence.age_s)
         for channel in evidence.channels
         if channel.moved_ago_s is not None and channel.moved_ago_s <= window_s
     )
@@ -383,14 +383,14 @@ def _flat(known: Snapshot, usual: _Usual, evidence: Evidence) -> Verdict | None:
         VerdictState.STUCK if held >= _HELD_S and not many else VerdictState.SUSPECT,
         f"{usual.title}: silent for {duration(silent)}, and nothing moved outside the log for {since}.",
         signs,
-        tuple(Sign(f"{c.title} is busy ({c.now}), which a hang can be too", c.moved_ago_s) for c in busy),
+        tuple(Sign(f"{c.title} is busy, {c.now}, which a hang can be too", c.moved_ago_s) for c in busy),
         missing,
         next_step=_look_at(known, evidence),
     )
 
 
 def _flat_sign(channel: Channel, evidence: Evidence) -> Sign:
-    return Sign(f"{channel.title} flat ({channel.now})", channel.flat_s + evidence.age_s)
+    return Sign(f"{channel.title} flat, {channel.now}", channel.flat_s + evidence.age_s)
 
 
 def _look_at(known: Snapshot, evidence: Evidence) -> str:

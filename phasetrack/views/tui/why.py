@@ -59,17 +59,16 @@ def _sections(known: Snapshot) -> Iterator[tuple[str, list[str]]]:
 
 
 def _sign(sign: Sign) -> str:
-    return sign.text if sign.age_s is None else f"{sign.text}, {duration(sign.age_s)} ago" if sign.age_s else sign.text
+    return f"{sign.text} ({duration(sign.age_s)})" if sign.age_s else sign.text
 
 
 def _deadline(known: Snapshot) -> str:
-    """The engine's own limit, in time left where the present is known on the same clock."""
+    """The engine's own limit, on the log's clock."""
     verdict = known.verdict
-    if verdict.deadline_s is None:
+    if verdict.deadline_at_s is None:
         return ""
-    now = known.evidence.now_s if known.evidence is not None else None
-    left = "" if now is None else f" in {duration(max(verdict.deadline_s - now, 0.0))}"
-    return f"The engine gives up{left} if nothing changes: {verdict.deadline_why or 'its own limit'}."
+    at = clock(verdict.deadline_at_s)
+    return f"The engine gives up at {at} if nothing changes: {verdict.deadline_why or 'its own limit'}."
 
 
 def _standing(known: Snapshot) -> list[str]:

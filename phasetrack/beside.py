@@ -1,0 +1,78 @@
+"""What commands look at beside a log: which samplers, and how a single look is made of them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from phasetrack.core.model import Outcome, VerdictState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from phasetrack.core.tracker import Tracker
+    from phasetrack.run import Sampler
+
+# One look tells what is; movement takes two. Only a silence asks for them.
+_MOVEMENT_S = 1.0
+_UNSURE = {VerdictState.QUIET, VerdictState.OVERDUE, VerdictState.WAITING}
+# The longest that a single look waits for an HTTP answer; SGLang's health check takes a second.
+_ANSWER_S = 5.0
+_PAUSE_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a user asked to be looked at."""
+
+    pid: int | None = None
+    http: bool = False  # ask over HTTP
+    generate: bool = False  # one sampled token too
+    url: str | None = None
+    log_only: bool = False
+
+
+def samplers(path: str, look: Look) -> list[Sampler]:
+    """The samplers for a log, the cheapest first.
+
+    Raises:
+        UsageError: the URL is none.
+    """
+    found: list[Sampler] = []
+    if not look.log_only:
+        from phasetrack.edges.sampler import EvidenceSampler
+
+        found.append(EvidenceSampler(path, pid=look.pid))
+    if look.http:
+        from phasetrack.edges.probe import ProbeSampler
+
+        found.append(ProbeSampler(url=look.url, generate=look.generate))
+    return found
+
+
+def look_around(tracker: Tracker, samplers: Sequence[Sampler], now_s: float) -> float:
+    """Look once outside the log; answer when that was. A silent start is looked at twice, a second apart."""
+    for sampler in samplers:
+        now_s = _ask(tracker, sampler, now_s)
+    known = tracker.snapshot(now_s)
+    if samplers and known.verdict.state in _UNSURE and known.channels and known.outcome is not Outcome.READY:
+        time.sleep(_MOVEMENT_S)
+        now_s = time.time()
+        for sampler in samplers:
+            now_s = _ask(tracker, sampler, now_s)
+    return now_s
+
+
+def _ask(tracker: Tracker, sampler: Sampler, now_s: float) -> float:
+    """One answer of a sampler; one that is still on its way is waited for."""
+    until = time.monotonic() + _ANSWER_S
+    while time.monotonic() < until:
+        found = sampler.sample(tracker.snapshot(now_s), now_s)
+        if found is not None:
+            tracker.feed(found)
+        if found is not None and not getattr(found, "pending", False):
+            break
+        time.sleep(_PAUSE_S)
+        now_s = time.time()
+    return now_s
