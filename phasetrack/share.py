@@ -23,10 +23,12 @@ from phasetrack.edges.file import open_log
 from phasetrack.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import BinaryIO
 
+    from phasetrack.core.compare import Noise
     from phasetrack.core.model import PatternSet, Snapshot
+    from phasetrack.edges.history import Store
 
 # What a bundle calls the log: its real name may tell whose it is.
 _LOG_NAME = "server.log"
@@ -75,15 +77,18 @@ def report_in(form: str, known: Snapshot, *, plain: bool = False) -> str:
     return report_text(known, plain=plain)
 
 
-def read_boot(patterns: PatternSet, name: str) -> Snapshot:
-    """Read one boot: the latest of a log, or of ``LOG#2`` the second.
+def read_boot(patterns: PatternSet, name: str, store: Store | None = None) -> Snapshot:
+    """Read one boot: the latest of a log, of ``LOG#2`` the second, of ``12`` the history's.
 
     Raises:
         SourceError: the log cannot be read.
-        UsageError: it holds no such boot.
+        HistoryError: the history cannot be read.
+        UsageError: there is no such boot.
     """
     from phasetrack.run import read_whole
 
+    if name.isdecimal() and not Path(name).exists():
+        return _recalled(patterns, int(name), store)
     path, _, number = name.rpartition("#")
     boot = int(number) if path and number.isdecimal() and not Path(name).exists() else None
     tracker, records = read_whole(patterns, name if boot is None else path, boot=boot)
@@ -95,7 +100,19 @@ def read_boot(patterns: PatternSet, name: str) -> Snapshot:
     return known
 
 
-def compare_in(form: str, a: Snapshot, b: Snapshot, *, names: tuple[str, str]) -> str:
+def _recalled(patterns: PatternSet, number: int, store: Store | None) -> Snapshot:
+    from phasetrack.core.recollect import snapshot_of
+    from phasetrack.edges.history import Store
+
+    boot = (store or Store()).boot(number)
+    if boot is None:
+        raise UsageError(f"{number}: no such file, and no such boot in the history ('phasetrack history list')")
+    return snapshot_of(boot, patterns)
+
+
+def compare_in(
+    form: str, a: Snapshot, b: Snapshot, *, names: tuple[str, str], noise: Mapping[str, Noise] | None = None
+) -> str:
     """Two boots compared, as text.
 
     Args:
@@ -103,11 +120,12 @@ def compare_in(form: str, a: Snapshot, b: Snapshot, *, names: tuple[str, str]) -
         a: the boot to compare with.
         b: the boot that is asked about.
         names: what to call them.
+        noise: how far phases stray between like boots.
     """
     from phasetrack.core.compare import compare
     from phasetrack.views import compare as views
 
-    found = compare(a, b, names=names)
+    found = compare(a, b, names=names, noise=noise)
     if form == "json":
         return views.compare_dumps(found)
     if form == "md":
@@ -115,6 +133,22 @@ def compare_in(form: str, a: Snapshot, b: Snapshot, *, names: tuple[str, str]) -
     if form == "html":
         return views.compare_page(found, a, b)
     return views.compare_text(found)
+
+
+def noise_between(a: Snapshot, b: Snapshot, store: Store) -> dict[str, Noise]:
+    """How far phases stray between boots like these two.
+
+    Raises:
+        HistoryError: the history cannot be read.
+    """
+    from phasetrack.core.compare import noise_of, wider
+    from phasetrack.core.key import key_of
+
+    keyed = [(known, key) for known in (a, b) if (key := key_of(known)) is not None]
+    found: dict[str, Noise] = {}
+    for known, key in keyed:
+        found = wider(found, noise_of(store.priors(key).boots, known))
+    return found
 
 
 def write_bundle(patterns: PatternSet, log: str, target: Path, *, boot: int | None = None) -> Bundle:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from phasetrack.core.differing import arguments_for, differing_facts, version_of
+from phasetrack.core.key import Level, key_of, likeness
 from phasetrack.core.model import Outcome, Status
 from phasetrack.core.say import duration
 
@@ -114,17 +115,32 @@ def compare(
     )  # fmt: skip
 
 
-def noise_of(boots: Iterable[PastBoot]) -> dict[str, Noise]:
-    """How far each phase strays over like boots; phases seen too seldom are left out."""
+def noise_of(boots: Iterable[PastBoot], known: Snapshot) -> dict[str, Noise]:
+    """How far each phase strays over boots that are like the given one.
+
+    Boots of another release, model or parallelism are left out, and of each phase those that found its cache in
+    another state: what a cold cache costs is a cause, and no noise. A phase seen too seldom has no entry.
+    """
+    key = key_of(known)
+    caches = {row.phase: row.cache for row in known.phases}
     times: dict[str, list[float]] = defaultdict(list)
     for boot in boots:
+        if key is None or likeness(key, boot.key) > Level.RELEASE:
+            continue
         for phase in boot.phases:
-            if phase.complete:
+            cache = caches.get(phase.phase)
+            if phase.complete and (cache is None or phase.cache in {None, cache}):
                 times[phase.phase].append(phase.elapsed_s)
         gaps = [phase.gap_s for phase in boot.phases if phase.gap_s is not None]
         if gaps:
             times["between"].append(sum(gaps))
     return {phase: Noise(_spread(all_s), len(all_s)) for phase, all_s in times.items() if len(all_s) >= _RUNS_MIN}
+
+
+def wider(a: Mapping[str, Noise], b: Mapping[str, Noise]) -> dict[str, Noise]:
+    """Of two kinds of boots the larger spread, phase by phase."""
+    both = sorted({*a, *b})
+    return {phase: max(filter(None, (a.get(phase), b.get(phase))), key=lambda noise: noise.spread_s) for phase in both}
 
 
 def _spread(all_s: Sequence[float]) -> float:
@@ -231,6 +247,13 @@ def _with_reasons(
         *arguments_for(change.phase, facts),
     ]
     return replace(change, reasons=tuple(reasons[:5]))
+
+
+def _caches(rows: tuple[PhaseRow | None, PhaseRow | None]) -> Iterator[str]:
+    """The page cache of a load or the compiled kernels of a capture: there or not."""
+    one, two = (None if row is None else row.cache for row in rows)
+    if one is not None and two is not None and one != two:
+        yield f"{one} cache in A, {two} in B"
 
 
 def _inside(delta: float, a: Snapshot, b: Snapshot, rows: tuple[PhaseRow | None, PhaseRow | None]) -> Iterator[str]:

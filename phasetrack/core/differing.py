@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # Differ in every boot and explain nothing.
 _VOLATILE = {"random_seed", "pid", "server_args", "boot_id", "nccl_port"}
+_KINDS = ("version", "argument", "memory", "other")
 # Below this, two sizes of memory are the same: free memory differs by as much from boot to boot.
 _MEMORY_SHARE = 0.01
 
@@ -57,12 +58,17 @@ def differing_facts(a: Snapshot, b: Snapshot) -> Iterator[FactChange]:
     versions = version_of(a), version_of(b)
     if versions[0] != versions[1]:
         yield FactChange("version", "version", *versions)
-    arguments = list(_arguments_that_differ(_args(a), _args(b)))
+    ours, theirs = _args(a), _args(b)
+    # A boot of the history brings a few of its arguments only: what it lacks is no difference.
+    arguments = list(_arguments_that_differ(ours, theirs)) if ours and theirs else []
     yield from (fact for fact in arguments if not fact.one_sided)
     named = {fact.name for fact in arguments}
-    rest = [_fact(name, a.facts.get(name), b.facts.get(name)) for name in sorted({*a.facts, *b.facts} - named)]
+    rest = [
+        _fact(name, a.facts.get(name), b.facts.get(name), is_argument=name in ours or name in theirs)
+        for name in sorted({*a.facts, *b.facts} - named)
+    ]
     differing = [fact for fact in rest if fact is not None]
-    yield from sorted(differing, key=lambda fact: ("version", "memory", "other").index(fact.kind))
+    yield from sorted(differing, key=lambda fact: _KINDS.index(fact.kind))
     yield from (fact for fact in arguments if fact.one_sided)
 
 
@@ -77,11 +83,12 @@ def _arguments_that_differ(a: Mapping[str, Value], b: Mapping[str, Value]) -> It
             yield FactChange(name, "argument", a.get(name), b.get(name), one_sided=(name in a) != (name in b))
 
 
-def _fact(name: str, a: Value, b: Value) -> FactChange | None:
+def _fact(name: str, a: Value, b: Value, *, is_argument: bool) -> FactChange | None:
     """One fact that is no argument; times are the phases' business."""
     if a == b or name in _VOLATILE or name.endswith("_s"):
         return None
-    kind = "version" if name.endswith("version") else "memory" if name.endswith(("_bytes", "_tokens")) else "other"
+    kind = "argument" if is_argument else "version" if name.endswith("version") else "other"
+    kind = "memory" if name.endswith(("_bytes", "_tokens")) else kind
     if kind == "memory" and _close(a, b):
         return None
     return FactChange(name, kind, a, b)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from phasetrack.core.compare import Noise, compare, noise_of
-from phasetrack.core.model import BootKey, PastBoot, PastPhase
+from phasetrack.core.compare import Noise, compare, noise_of, wider
+from phasetrack.core.key import key_of
+from phasetrack.core.model import PastBoot, PastPhase
+from phasetrack.core.past import remembered
+from phasetrack.core.recollect import snapshot_of
 from phasetrack.views.compare import compare_json, compare_markdown, compare_text, signed
-from tests.talk import args, hear, recording, talk
+from tests.talk import args, hear, patterns, recording, talk
 
 PLAIN, PLAIN_AGAIN, DRAFT_COLD, DRAFT_WARM = (
     "01-plain-file",
@@ -33,7 +37,7 @@ def boot(load_s: int, graph_s: int = 10, **arguments: object):
         00:10     | Init torch distributed ends. elapsed=1.00 s, mem usage=0.09 GB
         00:10     | Load weight begin. avail mem=139.13 GB
         {loaded}     | Load weight end. elapsed={load_s} s, type=Llama, avail mem=130 GB, mem usage=8.52 GB.
-        {loaded}     | KV Cache is allocated. dtype: torch.bfloat16, #tokens: 1919335, K size: 58.57 GB, V size: 58.57 GB
+        {loaded}     | KV Cache is allocated. dtype: torch.bfloat16, #tokens: 19335, K size: 58.57 GB, V size: 58.57 GB
         {loaded}     | Memory pool end. avail mem=12.19 GB
         {loaded}     | Capture cuda graph begin. This can take up to several minutes. avail mem=11.90 GB
         {end}     | Capture cuda graph end. Time elapsed: {graph_s} s. mem usage=0.41 GB. avail mem=11.79 GB.
@@ -95,17 +99,42 @@ def test_a_band_from_history_takes_the_place_of_the_assumed_one():
 
 
 def test_the_spread_of_like_boots_is_learned_from_complete_phases_of_three_boots_or_more():
-    key = BootKey("e", "r", "f", "s")
+    known = boot(40)
+    key = key_of(known)
+    assert key is not None
 
-    def past(load_s: float, *, complete: bool = True) -> PastBoot:
-        load = PastPhase("target_load", 1, load_s, 1.0, complete=complete)
-        phases = (load, PastPhase("warmup", 1, 2.0, None, complete=False))
-        return PastBoot(key, None, "ready", 60.0, phases)
+    def past(load_s: float, *, complete: bool = True, cache: str | None = None) -> PastBoot:
+        load = PastPhase("target_load", 1, load_s, 1.0, complete=complete, cache=cache)
+        return PastBoot(key, None, "ready", 60.0, (load, PastPhase("warmup", 1, 2.0, None, complete=False)))
 
-    learned = noise_of([past(40), past(44), past(43), past(500, complete=False)])
+    learned = noise_of([past(40), past(44), past(43), past(500, complete=False)], known)
     assert learned["target_load"] == Noise(4.0, 3)
     assert "warmup" not in learned
-    assert noise_of([past(1), past(2)]) == {}
+    assert noise_of([past(1), past(2)], known) == {}
+    others = [replace(past(90), key=replace(key, exact="x", release="x"))] * 3
+    assert "target_load" not in noise_of([past(1), past(2), *others], known)
+
+    rows = tuple(replace(row, cache="warm") if row.phase == "target_load" else row for row in known.phases)
+    mixed = [past(4, cache="warm"), past(5, cache="warm"), past(6), past(60, cache="cold")]
+    assert noise_of(mixed, replace(known, phases=rows))["target_load"] == Noise(2.0, 3), "a cold cache is no noise"
+
+
+def test_of_two_kinds_of_boots_the_larger_spread_counts():
+    a, b = {"x": Noise(1.0, 3), "y": Noise(5.0, 4)}, {"x": Noise(2.0, 9)}
+    assert wider(a, b) == {"x": Noise(2.0, 9), "y": Noise(5.0, 4)}
+
+
+def test_a_boot_of_the_history_compares_like_its_log():
+    log = hear(recording(PLAIN)).snapshot
+    kept = remembered(log, "server.log")
+    assert kept is not None
+    recalled = snapshot_of(kept, patterns())
+    same = compare(recalled, log)
+    assert (same.delta_s, same.first) == (0.0, None)
+    assert [fact.name for fact in same.facts if fact.kind == "argument"] == []
+    found = compare(recalled, hear(recording("08-multithread-load-pipe")).snapshot)
+    assert (found.first, found.delta_s) == ("target_graph", -12.0)
+    assert any(why.startswith("Compiling num tokens (") and "only in A" in why for why in found.causes[0].reasons)
 
 
 def test_the_argument_that_bears_on_the_phase_is_its_reason():
