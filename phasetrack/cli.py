@@ -19,7 +19,7 @@ import typer.core
 
 from phasetrack import __version__
 from phasetrack.cli_history import history_app
-from phasetrack.errors import Exit, PhasetrackError, UsageError
+from phasetrack.errors import Exit, HistoryError, PhasetrackError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -370,21 +370,30 @@ def report(
 
 @app.command()
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="A log, or one boot of it: LOG#2.")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="A log, a boot of it (LOG#2), or of the history (12).")
+    ],
     b: Annotated[str, typer.Argument(metavar="B", help="The boot to ask about: what is slower there?")],
     form: Annotated[CompareFormat, typer.Option("--format", "-f", help="Form of the answer.")] = CompareFormat.TEXT,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")
     ] = None,
+    no_history: NoHistory = False,
     patterns: Patterns = None,
 ) -> None:
     """Compare two boots phase by phase: which phase explains the difference, and what else differs."""
-    from phasetrack.share import compare_in, read_boot
+    from phasetrack.edges.history import Store
+    from phasetrack.share import compare_in, noise_between, read_boot
 
-    loaded = _load(patterns)
+    loaded, noise = _load(patterns), None
     first, second = read_boot(loaded, a), read_boot(loaded, b)
+    if not no_history:
+        try:
+            noise = noise_between(first, second, Store())
+        except HistoryError as fault:
+            _note(f"history: {fault}; going on without it")
     with _target(output) as out:
-        out.write(compare_in(form, first, second, names=(a, b)))
+        out.write(compare_in(form, first, second, names=(a, b), noise=noise))
 
 
 @app.command()
