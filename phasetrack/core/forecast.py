@@ -9,6 +9,7 @@ precision; and the finished steps tell whether *this machine is slow today*, one
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from math import exp, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
@@ -307,16 +308,18 @@ def _planned(known: Snapshot, rows: list[PhaseRow], likes: Likes) -> Iterator[Pi
 
 def _sum(pieces: list[Piece], shift: float, spread: float) -> list[float]:
     """Draw all pieces and add them up; sorted."""
-    shared = [shift + spread * z for z in normal_strata("slow today")]
     total = [0.0] * DRAWS
     for piece in pieces:
-        left = _draw(piece, shared)
+        left = _draw(piece, shift, spread)
         total = [a + b for a, b in zip(total, left, strict=True)]
     return sorted(total)
 
 
-def _draw(piece: Piece, shared: list[float]) -> list[float]:
-    """What is left of one piece, in each draw."""
+# A screen asks every second, and of all pieces only the running one has changed by then.
+@lru_cache(maxsize=512)
+def _draw(piece: Piece, shift: float, spread: float) -> list[float]:
+    """What is left of one piece, in each draw; not to be changed by who gets it."""
+    shared = [shift + spread * z for z in normal_strata("slow today")]
     which, comes = strata(f"{piece.name} kind"), strata(f"{piece.name} comes")
     parts = _still_possible(piece)
     drawn = []
