@@ -24,10 +24,11 @@ from phasetrack.errors import Exit, HistoryError, PhasetrackError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from phasetrack.beside import Look
     from phasetrack.core.model import PatternSet, Record
     from phasetrack.edges.history import History
     from phasetrack.run import Session
-    from phasetrack.views.tui.feed import News
+    from phasetrack.views.tui.feed import Left, News
     from phasetrack.watch import Watch
 
 if TYPE_CHECKING:
@@ -72,6 +73,21 @@ class ReportFormat(StrEnum):
     TRACE = "trace"
 
 
+class ProbeKind(StrEnum):
+    """How far to ask over HTTP."""
+
+    HEALTH = "health"
+    GENERATE = "generate"
+
+
+class FailOn(StrEnum):
+    """From which verdict on a wait gives up."""
+
+    STUCK = "stuck"
+    SUSPECT = "suspect"
+    NONE = "none"
+
+
 class OutputForm(StrEnum):
     """What tail prints."""
 
@@ -101,6 +117,19 @@ At = Annotated[
 BootNumber = Annotated[int | None, typer.Option("--boot", metavar="N", min=1, help="An earlier boot in the same file.")]
 NoHistory = Annotated[bool, typer.Option("--no-history", help="Neither read nor keep what earlier boots took.")]
 Ascii = Annotated[bool, typer.Option("--ascii", help="No characters beyond ASCII.")]
+Pid = Annotated[
+    int | None,
+    typer.Option("--pid", metavar="N", min=1, help="The server's main process; found by its log unless given."),
+]
+Probe = Annotated[
+    ProbeKind | None,
+    typer.Option("--probe", help="Ask the server over HTTP too; generate asks for one sampled token, once."),
+]
+Url = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="Ask there, not at the log's port on loopback; implies --probe."),
+]
+LogOnly = Annotated[bool, typer.Option("--log-only", help="Look at nothing but the log.")]
 
 
 app.add_typer(history_app, name="history")
@@ -128,23 +157,33 @@ def status(
     at_line: AtLine = None,
     at: At = None,
     boot: BootNumber = None,
+    startup_probe: Annotated[
+        bool, typer.Option("--startup-probe", help="For Kubernetes: 0 while it starts or is ready, 1 failed or stuck.")
+    ] = False,
+    pid: Pid = None,
+    probe: Probe = None,
+    url: Url = None,
+    log_only: LogOnly = False,
     no_history: NoHistory = False,
     patterns: Patterns = None,
     ascii_only: Ascii = False,
 ) -> None:
     """Answer once: which phase, how far, and whether the silence is normal here.
 
+    Looks at the server's processes too, where it finds them.
     Exit code: 0 ready, 1 failed, 3 still starting, 4 stuck, 5 over, 6 no such log.
     """
-    from phasetrack.run import exit_code, look_once
+    from phasetrack.beside import look_around, samplers
+    from phasetrack.run import exit_code, look_once, probe_code
     from phasetrack.views.jsonl import dumps, snapshot_json
     from phasetrack.views.plain import status_line
 
     history = _history(log, off=no_history)
-    known = look_once(_load(patterns), log, at_line=at_line, at_s=_moment(at), boot=boot, history=history)
+    look = partial(look_around, samplers=samplers(log, _look(pid, probe, url, log_only=log_only)))
+    known = look_once(_load(patterns), log, at_line=at_line, at_s=_moment(at), boot=boot, history=history, look=look)
     _check_boot(known.boot, boot)
     typer.echo(dumps(snapshot_json(known)) if json else status_line(known, plain=_plain(ascii_only)))
-    raise typer.Exit(exit_code(known))
+    raise typer.Exit(probe_code(known) if startup_probe else exit_code(known))
 
 
 @app.command()
@@ -153,6 +192,10 @@ def tail(
     output: Annotated[OutputForm, typer.Option("--output", "-o", help="What to print.")] = OutputForm.AUTO,
     bell: Annotated[bool, typer.Option("--bell", help="Ring the terminal's bell at ready or failed.")] = False,
     mouse: Annotated[bool, typer.Option("--mouse/--no-mouse", help="Take the mouse, or leave it alone.")] = True,
+    pid: Pid = None,
+    probe: Probe = None,
+    url: Url = None,
+    log_only: LogOnly = False,
     no_history: NoHistory = False,
     patterns: Patterns = None,
     ascii_only: Ascii = False,
@@ -162,18 +205,27 @@ def tail(
     A screen on a terminal; elsewhere one line per change, and one after 30, 60, 120 s of silence.
     Exit code, where the input ends: 0 ready, 1 failed, 4 stuck, 5 over.
     """
+    from phasetrack.beside import samplers
     from phasetrack.run import Session, exit_code
 
     if logs.count("-") > 1:
         raise UsageError("tail - -: standard input can be read once only")
+    if len(logs) > 1 and (pid is not None or url is not None):
+        raise UsageError("tail: --pid and --url are of one server, and there are several logs")
+    look = _look(pid, probe, url, log_only=log_only)
+
+    def session_of(log: str, warn: Callable[[str], None], **more: Any) -> Session:
+        history = _history(log, off=no_history, warn=warn)
+        return Session(_load(patterns), log, samplers=samplers(log, look), history=history, **more)
+
     if _wants_screen(output, logs):
-        history = partial(_history, logs[0], off=no_history)
-        _tail_screen(logs[0], patterns, history, plain=_plain(ascii_only), bell=bell, mouse=mouse)
+        left = _show_screen(logs[0], partial(session_of, logs[0]), plain=_plain(ascii_only), bell=bell, mouse=mouse)
+        raise typer.Exit(left.exit_code)
     known = _load(patterns)
-    with ExitStack() as left:
-        sessions = [Session(known, log, say=_note, history=_history(log, off=no_history)) for log in logs]
+    with ExitStack() as stack:
+        sessions = [session_of(log, _note, say=_note) for log in logs]
         for session in sessions:
-            left.callback(session.close)
+            stack.callback(session.close)
         if output is OutputForm.JSON:
             _tail_json(sessions)
         else:
@@ -207,24 +259,15 @@ def _lack_of_screen(logs: list[str]) -> str:
     return ""
 
 
-def _tail_screen(
-    log: str,
-    patterns: list[Path] | None,
-    history: Callable[..., History | None],
-    *,
-    plain: bool,
-    bell: bool,
-    mouse: bool,
-) -> NoReturn:
-    """Show the screen; leave the last state behind as plain text."""
+def _show_screen(log: str, open_session: Callable[..., Session], *, plain: bool, bell: bool, mouse: bool) -> Left:
+    """Show the screen; leave the last state behind as plain text, and answer how it was left."""
     from phasetrack.views.tui import run_screen
     from phasetrack.views.tui.feed import Options
 
     def feed() -> Watch:
-        from phasetrack.run import Session
         from phasetrack.watch import Watch
 
-        return Watch(partial(Session, _load(patterns), log, history=history(warn=notes.append)))
+        return Watch(partial(open_session, notes.append), log)
 
     notes: list[str] = []  # nothing may be printed over a screen
     left = run_screen(feed, Options(log, plain, "NO_COLOR" not in os.environ, bell, mouse))
@@ -240,7 +283,8 @@ def _tail_screen(
         where = write_report(left.fault, None if left.news is None else left.news.known)
         _note(f"internal error: {type(left.fault).__name__}: {left.fault}")
         _note(f"the report was written to {where}" if where else "a report could not be written")
-    raise typer.Exit(left.exit_code)
+        raise typer.Exit(left.exit_code)
+    return left
 
 
 def _part(news: News, log: str, *, plain: bool) -> None:
@@ -284,6 +328,57 @@ def _tail_plain(sessions: list[Session], patterns: PatternSet, *, plain: bool) -
         out(status_line(session.snapshot(), plain=plain))
 
 
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def run(
+    command: Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The server's command line.")],
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="FILE", help="Its stdout and stderr, appended to; named if not given."),
+    ] = None,
+    output: Annotated[OutputForm, typer.Option("--output", "-o", help="What to print.")] = OutputForm.AUTO,
+    passthrough: Annotated[bool, typer.Option("--passthrough", help="Copy the log to stdout; news to stderr.")] = False,
+    record: Annotated[
+        Path | None, typer.Option("--record", metavar="FILE.cast", help="Write an asciicast, and evidence beside it.")
+    ] = None,
+    probe: Probe = None,
+    url: Url = None,
+    log_only: LogOnly = False,
+    bell: Annotated[bool, typer.Option("--bell", help="Ring the terminal's bell at ready or failed.")] = False,
+    mouse: Annotated[bool, typer.Option("--mouse/--no-mouse", help="Take the mouse, or leave it alone.")] = True,
+    no_history: NoHistory = False,
+    patterns: Patterns = None,
+    ascii_only: Ascii = False,
+) -> None:
+    """Start a server whose output is the log file, and follow it; killing phasetrack takes nothing from it.
+
+    Signals and the server's exit code are passed on; a server that ends with 0 without having been ready gives 5.
+    Leaving the screen asks whether to leave the server running or to stop it.
+    """
+    from phasetrack.launch import Launch
+
+    plain = _plain(ascii_only)
+    look = _look(None, probe, url, log_only=log_only)
+    launch = Launch(command, log, _load(patterns), look, say=_note, record=record, passthrough=passthrough)
+    history = partial(_history, str(launch.log), off=no_history)
+    if output is OutputForm.JSON:
+        raise UsageError("run: --output json is not for run (follow its log: phasetrack tail --output json LOG)")
+    if not passthrough and _wants_screen(output, [str(launch.log)]):
+        launch.screen(history, partial(_show_screen, str(launch.log), plain=plain, bell=bell, mouse=mouse), _ask)
+        raise typer.Exit(launch.exit_code())
+    launch.plain(history(), _note if passthrough else _say, plain=plain)
+    raise typer.Exit(launch.exit_code())
+
+
+def _ask(question: str) -> str:
+    """Ask on the terminal; empty where there is none, or it is closed."""
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    try:
+        return sys.stdin.readline() if sys.stdin.isatty() else ""
+    except (OSError, KeyboardInterrupt):
+        return ""
+
+
 @app.command()
 def wait(
     log: Log,
@@ -292,6 +387,11 @@ def wait(
         str | None, typer.Option("--timeout", metavar="TIME", help="Give up after 45m, 90s, 1h30m. None unless given.")
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Only a boot that begins from now on counts.")] = False,
+    fail_on: Annotated[FailOn, typer.Option("--fail-on", help="Give up from this verdict on.")] = FailOn.STUCK,
+    pid: Pid = None,
+    probe: Probe = None,
+    url: Url = None,
+    log_only: LogOnly = False,
     json: Annotated[bool, typer.Option("--json", help="Print the whole snapshot as JSON at the end.")] = False,
     no_history: NoHistory = False,
     patterns: Patterns = None,
@@ -299,10 +399,12 @@ def wait(
 ) -> None:
     """Block until the server is ready, has failed, or is stuck; a log that does not exist yet is waited for.
 
+    Ends at once when the server's process dies. With --probe or --url, ready means that it answers over HTTP, too.
     Progress goes to stderr, the answer to stdout.
     Exit code: 0 ready or PHASE reached, 1 failed, 4 stuck, 5 over, 6 cannot read the log, 124 --timeout passed.
     """
-    from phasetrack.core.answer import Want
+    from phasetrack.beside import samplers
+    from phasetrack.core.answer import Want, from_verdict
     from phasetrack.run import Session, Teller, wait_for
     from phasetrack.views.jsonl import dumps, snapshot_json
     from phasetrack.views.plain import waited_line
@@ -314,9 +416,12 @@ def wait(
     if timeout_s is None:
         _note("no --timeout given: waiting for as long as it takes")
     plain = _plain(ascii_only)
-    with closing(Session(known, log, say=_note, history=_history(log, off=no_history))) as session:
+    look = _look(pid, probe, url, log_only=log_only)
+    want = Want(until, fail_on=from_verdict(fail_on), healthy=look.http)
+    history = _history(log, off=no_history)
+    with closing(Session(known, log, samplers=samplers(log, look), say=_note, history=history)) as session:
         teller = Teller(session, known, lambda line: typer.echo(line, err=True), plain=plain)
-        waited = wait_for(teller, Want(until), new=new, timeout_s=timeout_s)
+        waited = wait_for(teller, want, new=new, timeout_s=timeout_s)
     if json:
         _say(dumps(snapshot_json(waited.known)))
     else:
@@ -442,6 +547,13 @@ def _load(patterns: list[Path] | None) -> PatternSet:
     from phasetrack.edges.library import load
 
     return load(patterns or ())
+
+
+def _look(pid: int | None, probe: ProbeKind | None, url: str | None, *, log_only: bool) -> Look:
+    from phasetrack.beside import Look
+
+    asked = probe is not None or url is not None
+    return Look(pid, http=asked, generate=probe is ProbeKind.GENERATE, url=url, log_only=log_only)
 
 
 def _history(log: str, *, off: bool, warn: Callable[[str], None] | None = None) -> History | None:

@@ -7,49 +7,160 @@ with 0 without ever having been ready gives 5: nothing more will come.
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import time
 from typing import TYPE_CHECKING
 
+from phasetrack.beside import samplers
 from phasetrack.core.model import Chunk, EvidenceSample, Outcome, ProbeResult
+from phasetrack.edges.command import Command, log_name
+from phasetrack.edges.recorded import Recorder
+from phasetrack.edges.sampler import EvidenceSampler
 from phasetrack.errors import Exit
+from phasetrack.run import Session, Teller
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
     from types import FrameType
 
-    from phasetrack.core.model import Gap, Input, Record, Snapshot
-    from phasetrack.edges.command import Command
-    from phasetrack.edges.recorded import Recorder
-    from phasetrack.run import Sampler, Session, Teller
+    from phasetrack.beside import Look
+    from phasetrack.core.model import Gap, Input, PatternSet, Record, Snapshot
+    from phasetrack.edges.history import History
+    from phasetrack.run import Sampler
+    from phasetrack.views.tui.feed import Left
 
-PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
-
-# After these a program is expected to end.
-ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
+# After these a program is expected to end; the others are passed on all the same.
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+PASSED_ON = (*ENDING, signal.SIGUSR1, signal.SIGUSR2)
 
 # The longest that the end of the server goes unnoticed.
 _LOOK_S = 0.2
 
 
-class Taps:
-    """What becomes of the log's bytes beside being followed: a recording, a copy to our stdout."""
+class Launch:
+    """One server, from its start to our end."""
 
-    def __init__(self, recorder: Recorder | None, *, passthrough: bool) -> None:
-        """Take a recorder, and whether to copy."""
-        self._recorder = recorder
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        log: Path | None,
+        patterns: PatternSet,
+        look: Look,
+        *,
+        say: Callable[[str], None],
+        record: Path | None = None,
+        passthrough: bool = False,
+    ) -> None:
+        """Start it.
+
+        Args:
+            arguments: its command line.
+            log: where its output goes; a name is made where None.
+            patterns: all packs, merged.
+            look: what to look at beside the log.
+            say: takes one line for the user.
+            record: where to write an asciicast; evidence goes beside it.
+            passthrough: whether to copy the log to our stdout.
+
+        Raises:
+            UsageError: the log or the recording cannot be written, there is no such command, or the URL is none.
+        """
+        self.log = log if log is not None else log_name(time.strftime("%Y%m%d-%H%M%S"))
+        self._patterns = patterns
+        self._say = say
+        self._known: Snapshot | None = None
         self._passthrough = passthrough
+        self._samplers: list[Sampler] = [s for s in samplers(str(self.log), look) if not isinstance(s, EvidenceSampler)]
+        self._recorder = None
+        if record is not None:
+            self._recorder = Recorder(str(record), began_s=time.time(), command=shlex.join(arguments))
+        self.command = Command(arguments, self.log)
+        pass_signals_on(self.command)
+        self._evidence = None
+        if not look.log_only:
+            self._evidence = EvidenceSampler(str(self.log), pid=self.command.pid, exit_code=self.command.poll)
+            self._samplers.insert(0, self._evidence)
+        say(f"log: {self.log} (pid {self.command.pid})")
 
-    def __call__(self, item: Chunk | Gap) -> None:
-        """Take a piece of the log as it is fed."""
-        if not isinstance(item, Chunk):
-            return
+    # --- following ----------------------------------------------------------------------------------
+
+    def plain(self, history: History | None, out: Callable[[str], None], *, plain: bool) -> None:
+        """Tell the start in lines until the server has ended."""
+        session = self._session(history, say=self._say)
+        teller = Teller(session, self._patterns, out, plain=plain)
+        while self.command.poll() is None:
+            teller.tell(session.poll(min(teller.due_s(), _LOOK_S)))
+        teller.tell(self._end(session))
+        self._close(session)
+
+    def screen(
+        self,
+        history: Callable[..., History | None],
+        show: Callable[[Callable[..., Session]], Left],
+        ask: Callable[[str], str],
+    ) -> None:
+        """Show the screen; when it is left while the server lives, ask what is to become of the server."""
+
+        def open_session(warn: Callable[[str], None], **more: Callable[..., None]) -> Session:
+            return self._session(history(warn=warn), **more)
+
+        left = show(open_session)
+        pass_signals_on(self.command)  # the screen had them
+        self._known = None if left.news is None else left.news.known
+        if left.exit_code > 128:
+            self.command.pass_on(left.exit_code - 128)
+        elif self.command.poll() is None:
+            part(self.command, ask, self._say)
+        if self.command.signalled in ENDING:
+            while self.command.poll() is None:
+                time.sleep(_LOOK_S)
+        self._finish_recording()
+
+    def exit_code(self) -> int:
+        """Our own, once the server has ended or was left running."""
+        return passed_on(self.command.poll(), self.command.signalled, self._known)
+
+    def _session(self, history: History | None, **more: Callable[..., None]) -> Session:
+        """A session that begins where the server's own output does."""
+        tap = more.pop("tap", None)
+
+        def take(item: Chunk | Gap) -> None:
+            if tap is not None:
+                tap(item)
+            if isinstance(item, Chunk):
+                self._take(item)
+
+        lookers = [Noting(s, self._recorder) for s in self._samplers] if self._recorder is not None else self._samplers
+        at = self.command.began_at
+        return Session(self._patterns, str(self.log), samplers=lookers, history=history, tap=take, position=at, **more)
+
+    def _take(self, chunk: Chunk) -> None:
         if self._recorder is not None:
-            self._recorder.output(item.data, item.arrived_s if item.arrived_s is not None else time.time())
+            self._recorder.output(chunk.data, chunk.arrived_s if chunk.arrived_s is not None else time.time())
         if self._passthrough:
-            sys.stdout.buffer.write(item.data)
+            sys.stdout.buffer.write(chunk.data)
             sys.stdout.buffer.flush()
+
+    def _end(self, session: Session) -> list[Record]:
+        """The server has ended: read its last lines, and look once more at what it left."""
+        last = None if self._evidence is None else self._evidence.sample(session.snapshot(), time.time())
+        if last is not None and self._recorder is not None:
+            self._recorder.seen(last)
+        return session.finish(f"the server has ended (exit code {self.command.poll()})", last)
+
+    def _close(self, session: Session) -> None:
+        self._known = session.snapshot()
+        session.close()
+        self._finish_recording()
+
+    def _finish_recording(self) -> None:
+        if self._recorder is not None:
+            self._recorder.close()
+        if self._evidence is not None:
+            self._evidence.close()
 
 
 class Noting:
@@ -85,35 +196,6 @@ def pass_signals_on(command: Command) -> None:
             signal.signal(number, receive)
 
 
-def end(command: Command, session: Session, sampler: Sampler | None) -> list[Record]:
-    """The server has ended: read its last lines, and look once more at what it left."""
-    last = None if sampler is None else sampler.sample(session.snapshot(), time.time())
-    code = command.poll()
-    return session.finish(f"the server has ended (exit code {code})", last)
-
-
-def exit_code(command: Command, known: Snapshot) -> int:
-    """Our own exit code once the server has ended, or was left running."""
-    if command.signalled in ENDING:
-        return 128 + (command.signalled or 0)
-    code = command.poll()
-    if code is None:
-        return Exit.OK
-    if code:
-        return code if code > 0 else 128 - code
-    was_ready = known.ready_at_s is not None or known.ready_line is not None or known.outcome is Outcome.READY
-    return Exit.OK if was_ready else Exit.OVER
-
-
-def follow(command: Command, teller: Teller, sampler: Sampler | None) -> Snapshot:
-    """Tell the start in plain lines until the server has ended; answer what is known then."""
-    session = teller.session
-    while command.poll() is None:
-        teller.tell(session.poll(min(teller.due_s(), _LOOK_S)))
-    teller.tell(end(command, session, sampler))
-    return session.snapshot()
-
-
 def part(command: Command, ask: Callable[[str], str], say: Callable[[str], None]) -> None:
     """The viewer was left while the server lives: ask whether to leave it running or to stop it.
 
@@ -122,7 +204,7 @@ def part(command: Command, ask: Callable[[str], str], say: Callable[[str], None]
         ask: prints a question and answers a line; an empty one where there is nobody to ask.
         say: takes one line.
     """
-    question = f"The server (pid {command.pid}) is running. [d]etach and leave it running, or [s]top it? "
+    question = f"The server (pid {command.pid}) is still running. [d]etach and leave it running, or [s]top it? [d] "
     while command.poll() is None:
         answer = ask(question).strip().lower()[:1]
         if answer in {"d", ""}:
@@ -132,3 +214,21 @@ def part(command: Command, ask: Callable[[str], str], say: Callable[[str], None]
             say(f"stopping pid {command.pid}")
             command.stop()
             return
+
+
+def passed_on(code: int | None, signalled: int | None, known: Snapshot | None) -> int:
+    """Our exit code.
+
+    Args:
+        code: the server's own, negative for a signal; None where it lives on.
+        signalled: the first signal that we were sent and passed on.
+        known: what was known of its start at the end.
+    """
+    if signalled in ENDING:
+        return 128 + (signalled or 0)
+    if code is None:
+        return Exit.OK
+    if code:
+        return code if code > 0 else 128 - code
+    was_ready = known is not None and (known.ready_offset is not None or known.outcome is Outcome.READY)
+    return Exit.OK if was_ready else Exit.OVER

@@ -396,6 +396,12 @@ def recalled(tracker: Tracker, history: History | None, now_s: float | None = No
     return tracker.snapshot(now_s)
 
 
+def probe_code(known: Snapshot) -> Exit:
+    """The outcome for a startup probe: anything that may still become ready, or is, passes."""
+    over = known.outcome in {Outcome.FAILED, Outcome.STOPPED} or known.ended
+    return Exit.FAILED if over or known.verdict.state is VerdictState.STUCK else Exit.OK
+
+
 def exit_code(known: Snapshot) -> Exit:
     """The outcome as an exit code (README, "Exit codes")."""
     if known.outcome is Outcome.FAILED:

@@ -25,6 +25,7 @@ class Want:
     phase: str = READY  # this phase has begun; a server that is ready has passed them all
     after_boot: int = 0  # only boots with a higher number count
     fail_on: frozenset[VerdictState] = frozenset({VerdictState.STUCK})
+    healthy: bool = False  # ready counts only once the server answers over HTTP
 
 
 def answer(known: Snapshot, want: Want) -> Exit | None:
@@ -38,10 +39,21 @@ def answer(known: Snapshot, want: Want) -> Exit | None:
     if known.verdict.state in want.fail_on:
         return Exit.STUCK
     if known.outcome is Outcome.READY:
-        return Exit.OK
+        return Exit.OK if is_healthy(known) or not want.healthy else None
     if known.outcome is Outcome.STOPPED or known.ended:
         return Exit.OVER
     return None
+
+
+def from_verdict(worst: str) -> frozenset[VerdictState]:
+    """The verdicts that end a wait: from ``stuck`` or ``suspect`` on, or ``none``."""
+    climb = [VerdictState.SUSPECT, VerdictState.STUCK]
+    return frozenset() if worst == "none" else frozenset(climb[climb.index(VerdictState(worst)) :])
+
+
+def is_healthy(known: Snapshot) -> bool:
+    """Whether the server answers over HTTP, as far as its version can prove it."""
+    return any(rung.id == "health" and rung.ok is True for rung in known.rungs)
 
 
 def has_begun(known: Snapshot, phase: str) -> bool:

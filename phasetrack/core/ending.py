@@ -45,7 +45,8 @@ def settle(known: Snapshot, evidence: Evidence | None, *, stuck: Failure | None 
         return replace(known, ended=True)
     if evidence.root_gone_s is None:
         return known
-    if not known.ended and evidence.root_gone_s < _LAST_WORDS_S:
+    fresh = evidence.watched_s > 0 and evidence.root_gone_s < _LAST_WORDS_S
+    if fresh and not known.ended:
         return known
     if known.outcome is Outcome.NONE:
         return replace(known, ended=True)

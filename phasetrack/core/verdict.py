@@ -183,7 +183,7 @@ def _failed(known: Snapshot, evidence: Evidence | None) -> Verdict:
 
 
 def _stopped(known: Snapshot, evidence: Evidence | None) -> Verdict:
-    ready = known.ready_at_s is not None or known.ready_line is not None
+    ready = known.ready_offset is not None
     said = "The server was ready and has stopped." if ready else "The server was stopped before it was ready."
     if evidence is None or evidence.root_gone_s is None:
         return Verdict(VerdictState.STOPPED, said)

@@ -39,6 +39,7 @@ class Command:
         self.arguments = tuple(arguments)
         self.log = log
         self.signalled: int | None = None  # the first signal that was passed on
+        is_new = not log.exists()
         try:
             output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as fault:
@@ -46,6 +47,10 @@ class Command:
         try:
             self.began_at = os.fstat(output).st_size  # what stood in the log before is none of ours
             self._process = self._start(output)
+        except UsageError:
+            if is_new:
+                log.unlink(missing_ok=True)
+            raise
         finally:
             os.close(output)
 
@@ -94,5 +99,5 @@ class Command:
 
 
 def log_name(stamp: str) -> Path:
-    """A log's name where none was given: in the current folder, where it is found again."""
-    return Path(f"phasetrack-run-{stamp}.log")
+    """A log's name where none was given: in the current folder, where it is found again, and ours alone."""
+    return Path(f"phasetrack-run-{stamp}-{os.getpid()}.log")
