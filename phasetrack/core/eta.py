@@ -40,7 +40,7 @@ _OVERDUE_FROM_S = 20.0
 # Asking again: never in a hurry, never longer than a failure may go unseen.
 _CHECK_MIN_S, _CHECK_MAX_S, _CHECK_OVERDUE_S = 5.0, 180.0, 60.0
 # A log that holds this much text and no engine line is not a start that is about to begin.
-_EMPTY_BYTES = 16384
+_EMPTY_BYTES = 65536
 _NO_ROW = {"ready", "serving"}
 
 
@@ -57,20 +57,22 @@ class Told:
 
 
 class Past:
-    """Past boots sorted for one key; sorts again only when the key or the priors change."""
+    """Past boots sorted for one boot; sorts again only when what they are sorted by changes."""
 
     def __init__(self) -> None:
         """Know nothing."""
-        self._for: tuple[BootKey | None, Priors | None] | None = None
+        self._for: tuple[BootKey | None, int | None] | None = None
+        self._priors: Priors | None = None
         self._likes: Likes | None = None
 
     def likes(self, known: Snapshot, priors: Priors | None) -> Likes:
         """Like boots of the shown boot."""
-        key = key_of(known)
-        if self._likes is None or self._for is None or self._for[0] != key or self._for[1] is not priors:
-            args = known.facts.get("server_args")
-            self._for = (key, priors)
-            self._likes = Likes(key, args if isinstance(args, dict) else {}, priors)
+        weights, args = known.facts.get("weights_bytes"), known.facts.get("server_args")
+        weights_bytes = weights if isinstance(weights, int) else None
+        now = (key_of(known), weights_bytes)
+        if self._likes is None or self._for != now or self._priors is not priors:
+            self._for, self._priors = now, priors
+            self._likes = Likes(now[0], args if isinstance(args, dict) else {}, priors, weights_bytes)
         return self._likes
 
 

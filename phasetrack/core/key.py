@@ -52,6 +52,8 @@ _NAMED_BILLIONS = (
     ("minimax", 230), ("qwq", 32), ("laguna-s", 110),
 )  # fmt: skip
 _SMALL, _MEDIUM, _LARGE = 16.0, 130.0, 300.0
+# Between 16-bit and 8-bit weights.
+_BYTES_A_BILLION = 1.5e9
 
 
 def key_of(known: Snapshot) -> BootKey | None:
@@ -135,13 +137,20 @@ def billions(args: Mapping[str, Value]) -> float | None:
     return next((float(size) for start, size in _NAMED_BILLIONS if start in name), None)
 
 
-def size_class(args: Mapping[str, Value]) -> str:
-    """``small``, ``medium``, ``large`` or ``huge``; by the number of cards where the name does not tell."""
+def size_class(args: Mapping[str, Value], weights_bytes: int | None = None) -> str:
+    """``small``, ``medium``, ``large`` or ``huge``.
+
+    Args:
+        args: the model's name tells its size; where not, the number of cards does.
+        weights_bytes: what one rank has loaded; tells better than cards.
+    """
+    cards = number(args, "tp_size", 1) * number(args, "pp_size", 1)
     size = billions(args)
+    if size is None and weights_bytes is not None:
+        size = weights_bytes * cards / _BYTES_A_BILLION
     if size is not None:
         limits = ((_SMALL, "small"), (_MEDIUM, "medium"), (_LARGE, "large"))
         return next((word for limit, word in limits if size < limit), "huge")
-    cards = number(args, "tp_size", 1) * number(args, "pp_size", 1)
     return "small" if cards == 1 else "medium" if cards < 8 else "huge" if cards > 8 else "large"
 
 

@@ -22,6 +22,8 @@ DRAWS = 200
 
 # Spread of one key on one machine, in log-seconds, and how many boots it weighs against those seen.
 _WITHIN, _WITHIN_WEIGHT = 0.22, 4.0
+# The most distant group whose own spread tells something of this one's.
+_NEAR = 2
 # Boots older by one count so much less.
 _FADING = 0.93
 # An observation further from the middle than this factor (in logs) counts as if it stood there: a process that
@@ -103,7 +105,7 @@ def _logs(one: Seen, law: Law) -> float:
 def _learn(before: Law, seen: list[tuple[Seen, float]], apart: Sequence[float]) -> Law:
     nearest = [x for one, x in seen if one.group == 0]
     middle = median(nearest) if len(nearest) >= 3 else None
-    within = _within([_tame(x, middle) for x in nearest])
+    within = _within([(one.source, _tame(x, middle) if one.group == 0 else x) for one, x in seen if one.group <= _NEAR])
     precision, weighted = before.sd**-2, before.mu * before.sd**-2
     for group, distance in enumerate(apart):
         ours = [(one.source, _tame(x, middle) if group == 0 else x) for one, x in seen if one.group == group]
@@ -125,13 +127,17 @@ def _tame(x: float, middle: float | None) -> float:
     return x if middle is None else min(max(x, middle - _OUTLIER), middle + _OUTLIER)
 
 
-def _within(logs: list[float]) -> float:
-    """The spread of one key: a usual one, moved by what was seen."""
-    if len(logs) < 2:
-        return _WITHIN
-    mean = fmean(logs)
-    squares = sum((x - mean) ** 2 for x in logs)
-    return sqrt((_WITHIN_WEIGHT * _WITHIN**2 + squares) / (_WITHIN_WEIGHT + len(logs) - 1))
+def _within(logs: list[tuple[str, float]]) -> float:
+    """The spread of one key: a usual one, moved by what was seen of keys that were started more than once."""
+    keys: dict[str, list[float]] = {}
+    for key, x in logs:
+        keys.setdefault(key, []).append(x)
+    squares, freedom = 0.0, 0
+    for ours in keys.values():
+        mean = fmean(ours)
+        squares += sum((x - mean) ** 2 for x in ours)
+        freedom += len(ours) - 1
+    return sqrt((_WITHIN_WEIGHT * _WITHIN**2 + squares) / (_WITHIN_WEIGHT + freedom))
 
 
 # --- draws ------------------------------------------------------------------------------------------

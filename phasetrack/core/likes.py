@@ -66,15 +66,22 @@ class Bars:
 class Likes:
     """Past boots by likeness to one that is followed."""
 
-    def __init__(self, key: BootKey | None, args: Mapping[str, Value], priors: Priors | None) -> None:
+    def __init__(
+        self,
+        key: BootKey | None,
+        args: Mapping[str, Value],
+        priors: Priors | None,
+        weights_bytes: int | None = None,
+    ) -> None:
         """Sort the past boots.
 
         Args:
             key: of the boot that is followed; None while nothing is known of it.
             args: its ``server_args``.
             priors: past boots, the newest first.
+            weights_bytes: what one rank has loaded, where it has.
         """
-        self.shape = _shape(args)
+        self.shape = _shape(args, weights_bytes)
         boots = priors.boots if priors is not None else ()
         graded = [(likeness(key, past.key) if key is not None else Level.ANY, past) for past in boots]
         self.graded = sorted(graded, key=lambda pair: pair[0])  # stable: the newest first within a level
@@ -178,9 +185,9 @@ class Likes:
         return (len(took), max(took)) if took else None
 
 
-def _shape(args: Mapping[str, Value]) -> shipped.Shape:
+def _shape(args: Mapping[str, Value], weights_bytes: int | None) -> shipped.Shape:
     return shipped.Shape(
-        size=size_class(args) if args else "small",
+        size=size_class(args, weights_bytes) if args else "small",
         ascend=device(args) == "npu",
         nodes=number(args, "nnodes", 1),
         own_draft=has_own_draft(args) or (billions(args) or 0.0) < 100,

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Basis, Status
-from phasetrack.views.words import clock, duration, progress
+from phasetrack.views.words import clock, duration, progress, span_of
 
 if TYPE_CHECKING:
     from phasetrack.core.model import PhaseRow, Snapshot
 
 # Milestones and what comes after the start have no share of it.
 _SHARELESS = {"ready", "serving"}
+# A phase that takes less has no "usually" worth a line.
+_WORTH_S = 2.0
 _UNBEGUN = {Status.PENDING, Status.SKIPPED}
 
 
@@ -78,3 +80,23 @@ def last_ranks(known: Snapshot) -> list[str]:
     """Say which rank a phase had to wait for."""
     slow = [row for row in known.phases if row.slowest_rank is not None and (row.skew_s or 0) >= 1]
     return [f"{row.title}: {row.slowest_rank} was last, {duration(row.skew_s)} after the first." for row in slow]
+
+
+def usual(known: Snapshot) -> list[str]:
+    """What each phase usually takes beside what it took, and whether it found its caches filled."""
+    rows = [row for row in known.phases if row.expected is not None and row.expected.high_s >= _WORTH_S]
+    done = [row for row in rows if row.status is Status.DONE and row.elapsed_s is not None]
+    if not done:
+        return []
+    runs = max(row.expected.runs for row in done if row.expected is not None)
+    source = f"{runs} like boot{'s' if runs > 1 else ''} of this machine" if runs else "public starts of this size"
+    return [f"Usually ({source}):", *(_usual(row) for row in done)]
+
+
+def _usual(row: PhaseRow) -> str:
+    low, high = (0.0, 0.0) if row.expected is None else (row.expected.low_s, row.expected.high_s)
+    took = row.elapsed_s or 0.0
+    said = "longer" if took > high + 1 else "shorter" if took < low - 1 else ""
+    cache = f"{row.cache} cache" if row.cache else ""
+    remark = ", ".join(text for text in (said, cache) if text)
+    return f"  {row.title:<20} {span_of(row.expected):>12}   took {duration(took):>12}  {remark}".rstrip()

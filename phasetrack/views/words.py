@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from phasetrack.core.model import Status
+from phasetrack.core.model import Range, Status
 from phasetrack.core.say import duration, size
 
 if TYPE_CHECKING:
-    from phasetrack.core.model import Progress, Range, Zone
+    from phasetrack.core.model import Eta, Progress, Zone
 
-__all__ = ["ascii_glyph", "clock", "count", "duration", "iso", "progress", "size", "span_of"]
+__all__ = ["ascii_glyph", "clock", "count", "duration", "eta_words", "iso", "progress", "size", "span_of"]
 
 _GLYPHS = {
     Status.PENDING: ("·", "."),
@@ -71,6 +71,18 @@ def span_of(value: Range | None) -> str:
     scale, unit = (60, "min") if high < 7200 else (3600, "h")
     low, high = _two(value.low_s / scale), _two(value.high_s / scale)
     return f"{low:g}–{high:g} {unit}" if low != high else f"{high:g} {unit}"
+
+
+def eta_words(eta: Eta | None) -> str:
+    """``ready in 6–11 min, about 15:52 (9 like boots)``; the reason where there is no number; empty for nothing."""
+    if eta is None:
+        return ""
+    if eta.low_s is None or eta.mid_s is None or eta.high_s is None:
+        return f"no estimate: {eta.why}" if eta.why else ""
+    text = f"ready in {span_of(Range(eta.low_s, eta.mid_s, eta.high_s))}"
+    text += f", about {clock(eta.finish_s)}" if eta.finish_s is not None else ""
+    text += f" ({eta.source})" if eta.source else ""
+    return f"{text}; {eta.why}" if eta.why else text
 
 
 def _two(value: float) -> float:
