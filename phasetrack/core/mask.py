@@ -42,9 +42,9 @@ class Masker:
         self._names_re: re.Pattern[str] | None = None
         self._changed = False
         for user in users:
-            self._name("user", user)
+            self._user(user)
         for host in hosts:
-            self._name("host", host)
+            self._host(host)
         self._hits.clear()
 
     @property
@@ -76,7 +76,7 @@ class Masker:
     def _places(self, text: str) -> str:
         text = places.EMAIL.sub(lambda m: self._mask("email", m[0]), text)
         text = places.URL_HOST.sub(lambda m: m["scheme"] + self._host(m["host"]), text)
-        text = places.URL_REST.sub(lambda m: m["host"] + self._url_path(m["host"], m["path"]), text)
+        text = places.URL_REST.sub(self._url_path, text)
         text = places.MAC.sub(lambda m: self._mask("mac", m[0].lower()), text)
         text = places.IPV6.sub(self._address, text)
         text = places.IPV4.sub(self._address, text)
@@ -146,10 +146,11 @@ class Masker:
             return found[0]
         return self._path(found["path"])
 
-    def _url_path(self, host: str, path: str) -> str:
-        if host.partition(":")[0] in places.OPEN_HOSTS or host.startswith("127."):
-            return path
-        return self._path(path)
+    def _url_path(self, found: re.Match[str]) -> str:
+        host = found["host"]
+        if host in places.OPEN_HOSTS or host.startswith("127."):
+            return found[0]
+        return f"{found['who']}{host}{found['port']}{self._path(found['path'])}"
 
     def _path(self, path: str) -> str:
         """Mask a path folder by folder; single ones (``/health``) and the insides of packages stay."""

@@ -14,7 +14,9 @@ EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}
 URL_HOST = re.compile(
     r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]{1,15}://(?:\[redacted\]@)?)(?P<host>[^\s/:?#'\"\[\]<>,()]{1,255})"
 )
-URL_REST = re.compile(r"(?<=//)(?P<host>[\w.-]{1,255}(?::\d{1,5})?)(?P<path>/[^\s?#'\"<>,)\]]+)")
+URL_REST = re.compile(
+    r"(?<=//)(?P<who>(?:\[redacted\]@)?)(?P<host>[\w.-]{1,255})(?P<port>(?::\d{1,5})?)(?P<path>/[^\s?#'\"<>,)\]]+)"
+)
 MAC = re.compile(r"(?<![\w:.-])[0-9A-Fa-f]{2}(?P<by>[:-])(?:[0-9A-Fa-f]{2}(?P=by)){4}[0-9A-Fa-f]{2}(?![\w:-])")
 # Not what looks like a version: v1.2.3.4, torch-2.1.0.1, version 1.2.3.4
 IPV4 = re.compile(r"(?:(?<![\w.=-])(?<!ersion )|(?<=\w=))(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)")
