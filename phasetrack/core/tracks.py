@@ -54,18 +54,31 @@ def _begin_offset(span: Span) -> int:
 def track_of(row: Row, bar: Bar) -> BarTrack | None:
     """The bar of a row that a frame belongs to; None where it is a new one.
 
-    A frame continues the furthest of each rank's newest bars that it does not set back. A frame past 0 that
-    fits none is a late one of the nearest.
+    A frame continues the furthest of each rank's newest bars that has its words and that it does not set back.
+    A frame past 0 that fits none is a late one of the nearest.
     """
-    newest = [track for track in {t.rank: t for t in row.bars}.values() if track.total == bar.total]
+    newest = [track for track in {t.rank: t for t in row.bars}.values() if _is_same(track, bar)]
     fitting = [track for track in newest if track.goes_on(bar) and not (track.is_full and bar.done == 0)]
     if row.moved is not None and row.moved.is_full and row.moved in fitting:
         return row.moved  # the last frame is painted twice
     moving = [track for track in fitting if not track.is_full] or fitting
+    nameless = [track for track in moving if bar.desc and not track.title]
+    if nameless:
+        return nameless[-1]  # tqdm paints a new bar once without its words, then with them
     if moving:
         return max(moving, key=lambda track: track.done)
     late = [track for track in newest if not track.is_full and bar.done > 0]
     return min(late, key=lambda track: abs(track.done - bar.done), default=None)
+
+
+def _is_same(track: BarTrack, bar: Bar) -> bool:
+    """Whether a frame can be of a bar at all: its words come with the second frame and stay."""
+    return track.total == bar.total and (not track.title or title_of(bar) == track.title)
+
+
+def title_of(bar: Bar) -> str:
+    """A bar's words, without what changes in brackets while it moves."""
+    return bar.desc.partition("(")[0].strip()
 
 
 def new_track(row: Row, bar: Bar, place: Place, unit: str) -> BarTrack:
@@ -74,7 +87,7 @@ def new_track(row: Row, bar: Bar, place: Place, unit: str) -> BarTrack:
     busy = {track.rank for track in row.bars if not track.is_full}
     free = [span for span in bearers if span.rank not in busy] or (bearers if len(bearers) == 1 else [])
     rank = min(free, key=_begin_offset).rank if free else ""
-    track = BarTrack(bar.desc.partition("(")[0].strip(), rank, unit, bar.done, bar.total, place)
+    track = BarTrack(title_of(bar), rank, unit, bar.done, bar.total, place)
     row.bars.append(track)
     return track
 
