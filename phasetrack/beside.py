@@ -51,7 +51,7 @@ def samplers(path: str, look: Look) -> list[Sampler]:
     return found
 
 
-def look_around(tracker: Tracker, samplers: Sequence[Sampler], now_s: float) -> float:
+def look_around(tracker: Tracker, now_s: float, samplers: Sequence[Sampler]) -> float:
     """Look once outside the log; answer when that was. A silent start is looked at twice, a second apart."""
     for sampler in samplers:
         now_s = _ask(tracker, sampler, now_s)

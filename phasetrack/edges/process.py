@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 _SHELLS = frozenset({
     "sh", "bash", "dash", "zsh", "fish", "ksh", "tini", "dumb-init", "docker-init", "timeout", "nohup",
 })  # fmt: skip
+# What stands between a server and its log: they have it open, and are not the server.
+_FILTERS = frozenset({
+    "tee", "cat", "ts", "awk", "gawk", "mawk", "sed", "grep", "tail", "pv", "logger", "multilog", "svlogd", "s6-log",
+    "rotatelogs", "cronolog", "systemd-cat", "unbuffer",
+})  # fmt: skip
 _PORT = re.compile(r"--port[ =](?P<port>\d+)")
 _MODEL = re.compile(r"--model(?:-path)?[ =](?P<model>\S+)")
 
@@ -52,7 +57,7 @@ def _by_log(path: str, there: list[int]) -> Found | None:
         return None
     writers = list(procfs.holders(file, there, outputs_only=True)) or list(procfs.holders(file, there))
     main = _main_of(writers)
-    if main is not None and not _is_shell(main):
+    if main is not None and not _is_between(main):
         return Found(main, "it has the log open")
     pipes = {(f.st_dev, f.st_ino) for pid in writers if (f := procfs.file_of(pid, 0)) is not None and _is_pipe(f)}
     feeders = [pid for pipe in pipes for pid in procfs.holders(pipe, there, outputs_only=True) if pid not in writers]
@@ -80,7 +85,7 @@ def _main_of(pids: Iterable[int]) -> int | None:
     """Of processes that share an output, the one that started the rest; a launcher's shell is not the server."""
     pids = list(pids)
     launches = [pid for pid in pids if _is_launch(pid)]
-    others = [pid for pid in pids if not _is_shell(pid)]
+    others = [pid for pid in pids if not _is_between(pid)]
     tops = _tops(launches or others or pids)
     return max(tops, key=_started, default=None)
 
@@ -106,16 +111,17 @@ def _started(pid: int) -> int:
 
 def _is_launch(pid: int) -> bool:
     """A server's command line itself, not a shell's that holds it."""
-    return is_launch(procfs.command_of(pid)) and not _is_shell(pid)
+    return is_launch(procfs.command_of(pid)) and not _is_between(pid)
 
 
 def _is_server(pid: int) -> bool:
     return _is_launch(pid) or title_of("", procfs.command_of(pid)).name.startswith("sglang::")
 
 
-def _is_shell(pid: int) -> bool:
+def _is_between(pid: int) -> bool:
+    """Whether it is a shell or a filter."""
     stat = procfs.read_stat(pid)
-    return stat is not None and stat.comm in _SHELLS
+    return stat is not None and (stat.comm in _SHELLS or stat.comm in _FILTERS)
 
 
 def _is_pipe(facts: os.stat_result) -> bool:
