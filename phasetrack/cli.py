@@ -19,6 +19,7 @@ import typer.core
 
 from phasetrack import __version__
 from phasetrack.cli_history import history_app
+from phasetrack.cli_patterns import patterns_app
 from phasetrack.errors import Exit, HistoryError, PhasetrackError, UsageError
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ LogOnly = Annotated[bool, typer.Option("--log-only", help="Look at nothing but t
 
 
 app.add_typer(history_app, name="history")
+app.add_typer(patterns_app, name="patterns")
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001 - typer's callback
@@ -517,6 +519,19 @@ def doctor(
         _say(dumps(findings_json(findings)))
     else:
         sys.stdout.write(findings_text(findings, plain=_plain(ascii_only)))
+
+
+@app.command()
+def demo(ascii_only: Ascii = False) -> None:
+    """Report a recording that is shipped along: a start on two GPUs with a draft model."""
+    from phasetrack.edges.library import demo_log
+    from phasetrack.run import read_whole
+    from phasetrack.views.plain import report_text
+
+    tracker, records = read_whole(_load(None), str(demo_log()))
+    for _ in records:
+        pass
+    sys.stdout.write(report_text(tracker.snapshot(), plain=_plain(ascii_only)))
 
 
 def _bundle(patterns: PatternSet, log: str, target: Path, boot: int | None) -> None:

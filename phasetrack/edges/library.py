@@ -1,8 +1,4 @@
-"""Finds pattern files and loads them: the shipped packs, the user's, and those given.
-
-TOML is read by pure Python and a pack is large, so a merged ``PatternSet`` of the shipped packs is kept as a
-pickle beside the user's caches, keyed by what the files are now; where that cannot be written it is not.
-"""
+"""Finds what is shipped along and loads it: packs (the user's and those given too), and the demo recording."""
 
 from __future__ import annotations
 
@@ -26,6 +22,13 @@ def shipped() -> list[Path]:
     inside = _PACKAGE / "_patterns"
     folder = inside if inside.is_dir() else _PACKAGE.parent / "patterns"
     return sorted(folder.glob("*.toml"))
+
+
+def demo_log() -> Path:
+    """The log of the demo recording; its cast lies beside it."""
+    inside = _PACKAGE / "_demo"
+    folder = inside if inside.is_dir() else _PACKAGE.parent / "fixtures" / "07b-tp2-eagle3-pipe"
+    return folder / "server.log"
 
 
 def of_user() -> list[Path]:
