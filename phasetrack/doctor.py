@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from phasetrack import __version__
 from phasetrack.core.say import duration
-from phasetrack.errors import PhasetrackError
+from phasetrack.errors import HistoryError, PhasetrackError
 from phasetrack.views.words import size
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def examine(log: str | None, extra: list[Path]) -> Iterator[Finding]:
     yield _process(log, known)
     yield _gpu()
     yield _port(known)
+    yield _history()
     yield _terminal()
 
 
@@ -180,6 +181,26 @@ def _port(known: Snapshot | None) -> Finding:
         )
     server = f" from {answer.server}" if answer.server else ""
     return Finding("port", OK, f"{where}: /health answers {answer.status}{server}")
+
+
+def _history() -> Finding:
+    from phasetrack.edges.history import Store
+
+    store = Store()
+    try:
+        boots = len(store.boots())
+    except HistoryError as fault:
+        return Finding("history", PROBLEM, str(fault), "estimates do without; --no-history leaves it alone")
+    folder = next((parent for parent in store.path.parents if parent.exists()), None)
+    if folder is None or not os.access(folder, os.W_OK):
+        return Finding(
+            "history", PROBLEM, f"{store.path}: cannot be written", "set XDG_STATE_HOME to a folder of yours"
+        )
+    if not boots:
+        return Finding(
+            "history", NOTE, f"{store.path}: no boots yet", "learn from old logs: phasetrack history import DIR"
+        )
+    return Finding("history", OK, f"{store.path}: {boots} boots")
 
 
 def _terminal() -> Finding:

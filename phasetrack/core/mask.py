@@ -63,6 +63,8 @@ class Masker:
 
     def mask(self, text: str) -> str:
         """Mask a text; twice is the same as once. Never raises."""
+        for owner in places.URL_USER.findall(text) if "://" in text else ():
+            self._user(owner)
         secrets = text.count(MASK)
         text = redact(text)
         if places.HINT.search(text) is not None:

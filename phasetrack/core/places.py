@@ -14,6 +14,8 @@ EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}
 URL_HOST = re.compile(
     r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]{1,15}://(?:\[redacted\]@)?)(?P<host>[^\s/:?#'\"\[\]<>,()]{1,255})"
 )
+# Whose credentials a URL holds; the secret itself is redacted.
+URL_USER = re.compile(r"(?<=://)(?P<user>[A-Za-z_][\w.-]{1,31})(?=(?::[^\s/@'\"]{0,255})?@)")
 URL_REST = re.compile(
     r"(?<=//)(?P<who>(?:\[redacted\]@)?)(?P<host>[\w.-]{1,255})(?P<port>(?::\d{1,5})?)(?P<path>/[^\s?#'\"<>,)\]]+)"
 )
