@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 _SWITCHES = {"TEXTUAL_ANIMATIONS": "none", "TEXTUAL_SMOOTH_SCROLL": "0", "TEXTUAL_FPS": "30"}
 
 
+def prepare() -> None:
+    """Set the switches; before textual is imported for the first time."""
+    for name, value in _SWITCHES.items():
+        os.environ.setdefault(name, value)
+
+
 def run_screen(make_feed: Callable[[], Feed], options: Options) -> Left:
     """Show the screen until the user leaves it. The terminal is given back as it was, whatever happens.
 
@@ -28,8 +34,7 @@ def run_screen(make_feed: Callable[[], Feed], options: Options) -> Left:
     Returns:
         The exit code, the last news, and the error that ended it, if one did.
     """
-    for name, value in _SWITCHES.items():
-        os.environ.setdefault(name, value)
+    prepare()
     from phasetrack.errors import Exit
     from phasetrack.views.tui.app import Screen
     from phasetrack.views.tui.feed import Left

@@ -78,6 +78,7 @@ def search(
     forward: bool,
     is_off: Callable[[], bool] = lambda: False,
     progress: Callable[[float], None] = lambda _: None,
+    block: int = BLOCK,
 ) -> int | None:
     """The offset of the first match at or after ``start``, or of the last one that begins before it.
 
@@ -88,13 +89,14 @@ def search(
         forward: the direction.
         is_off: asked between blocks whether to give up.
         progress: told the share of the way that is done.
+        block: bytes at a time.
 
     Raises:
         TimeoutError: the expression is too slow for this log.
     """
     size = pages.size()
     way = (size - start if forward else start) or 1
-    for begin, stop in _blocks(start, size, forward=forward):
+    for begin, stop in _blocks(start, size, block, forward=forward):
         if is_off():
             return None
         data = pages.read(begin, stop - begin + _OVERLAP)
@@ -110,10 +112,10 @@ def search(
     return None
 
 
-def _blocks(start: int, size: int, *, forward: bool) -> Iterator[tuple[int, int]]:
+def _blocks(start: int, size: int, block: int, *, forward: bool) -> Iterator[tuple[int, int]]:
     if forward:
-        for begin in range(start, size, BLOCK):
-            yield begin, min(begin + BLOCK, size)
+        for begin in range(start, size, block):
+            yield begin, min(begin + block, size)
     else:
-        for stop in range(start, 0, -BLOCK):
-            yield max(stop - BLOCK, 0), stop
+        for stop in range(start, 0, -block):
+            yield max(stop - block, 0), stop

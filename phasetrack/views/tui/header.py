@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _PARALLEL = (("tp_size", "tp"), ("pp_size", "pp"), ("dp_size", "dp"), ("ep_size", "ep"))
 _SHORTEST_NAME = 12
+_LEAST_NAME = 10
 
 
 class Badge(NamedTuple):
@@ -79,23 +80,27 @@ def current(known: Snapshot) -> PhaseRow | None:
 # --- whose log --------------------------------------------------------------------------------------
 
 
-def identity(known: Snapshot, path: str, width: int, look: Look, *, rows: int = 1) -> list[Line]:
+def identity(news: News, path: str, width: int, look: Look, *, rows: int = 1) -> list[Line]:
     """File, engine and version, parallelism, draft or not, model; names are cut before figures are.
 
     Where the width is scarce the model moves to a second line, or goes if there is none to have.
     """
+    known = news.known
     name = "standard input" if path == "-" else path
     if path != "-" and (width < 100 or cell_len(look.text(path)) > width // 3):
         name = PurePosixPath(path).name or path
-    parts = _figures(known, brief=width < 60)
+    parts = [] if news.is_reading else _figures(known, brief=width < 60)
+    while len(parts) > 2 and sum(cell_len(look.text(p)) + cell_len(look.dot) for p in parts) + _LEAST_NAME > width:
+        parts.pop(0)
     model = _model(known, width)
     room = width - sum(cell_len(look.text(part)) + cell_len(look.dot) for part in parts)
     aside = bool(model) and room < cell_len(look.dot) + 2 * _SHORTEST_NAME
     if model and not aside:
         share = max(room - cell_len(look.dot) - cell_len(look.text(name)), room // 2)
-        parts.insert(1, look.cut_front(model, share))
-        room -= cell_len(look.dot) + cell_len(parts[1])
-    spans = [look.span(look.cut_front(name, max(room, _SHORTEST_NAME)), "bold")]
+        shown = look.cut_front(model, share)
+        parts.insert(1, shown)
+        room -= cell_len(look.dot) + cell_len(shown)
+    spans = [look.span(look.cut_front(name, max(room, _LEAST_NAME)), "bold")]
     for part in parts:
         if width_of(spans) + cell_len(look.dot) + cell_len(look.text(part)) <= width:
             spans.append(look.span(look.dot + part))
@@ -195,6 +200,13 @@ def _where(known: Snapshot, *, brief: bool) -> str:
     row = current(known)
     if row is None:
         return "phase unknown"
+    return far(row, brief=brief)
+
+
+def far(row: PhaseRow, *, brief: bool = False) -> str:
+    """How far a phase is. A full bar is not the end of a load, and must not read like one."""
+    if row.note.startswith("finishing"):
+        return f"{row.title}, finishing" if brief else f"{row.title}, {progress(row.progress)} read, finishing"
     if brief and row.progress is not None:
         return f"{row.title} {short(row.progress)}"
     return f"{row.title} {progress(row.progress)}".rstrip()
@@ -206,7 +218,7 @@ def _since(known: Snapshot) -> str:
     if known.now_s is None:
         return f"started {clock(known.started_at_s)}"
     spent = duration(max(known.now_s - known.started_at_s, 0.0))
-    return f"{spent} since {clock(known.started_at_s)}"
+    return f"{spent} {'after the start at' if known.ended else 'since'} {clock(known.started_at_s)}"
 
 
 def _ready_parts(known: Snapshot) -> list[str]:
@@ -216,7 +228,16 @@ def _ready_parts(known: Snapshot) -> list[str]:
         parts.insert(0, "node 0 decides when the server is ready")
     if known.ended:
         parts.append("the log has ended since")
+    elif known.now_s is not None and known.ready_at_s is not None:
+        parts.append(_ago(known.now_s + (known.silent_s or 0.0) - known.ready_at_s))
     return parts
+
+
+def _ago(seconds: float) -> str:
+    """Whole minutes or hours: what does not tick need not be drawn every second."""
+    if seconds < 120:
+        return ""
+    return f"{seconds // 60:.0f} min ago" if seconds < 7200 else f"{seconds // 3600:.0f} h ago"
 
 
 def _failed_parts(known: Snapshot) -> list[str]:
@@ -291,5 +312,5 @@ def title(known: Snapshot, path: str, look: Look, *, reading: bool) -> str:
     row = current(known)
     word = sign.word.lower()
     if sign.word == "STARTING" and row is not None:
-        word = f"{row.title} {progress(row.progress)}".rstrip()
+        word = far(row, brief=True)
     return look.text(f"{sign.glyph} {word}{look.dot}{name}")

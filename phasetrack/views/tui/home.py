@@ -33,6 +33,8 @@ _ROOMY = 20  # rows from which blank lines are affordable
 # [2026-11-30 15:44:43 TP0] Load weight begin.
 _STAMP = re.compile(r"\[\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d[^\]]{0,40})\] ")
 _STEADY = 14  # rows of the table and the log together from which one may stay blank
+# The way out is shown however narrow the screen is.
+_KEPT_KEYS = 2
 KEYS = (("enter", "its log"), ("l", "log"), ("r", "ranks"), ("w", "why"), ("?", "help"), ("q", "quit"))
 
 
@@ -67,7 +69,7 @@ def home(
 
 def _head(news: News, size: Size, look: Look, path: str) -> list[Line]:
     known, width, roomy = news.known, size.width, size.height >= _ROOMY
-    lines = [*header.identity(known, path, width, look, rows=2 if roomy else 1), *([BLANK] if roomy else [])]
+    lines = [*header.identity(news, path, width, look, rows=2 if roomy else 1), *([BLANK] if roomy else [])]
     lines += header.outcome(news, width, 2 if size.height >= 14 else 1, look)
     if news.is_reading:
         return [*lines, BLANK] if roomy else lines
@@ -141,15 +143,19 @@ def keys(pairs: tuple[tuple[str, str], ...], width: int, look: Look, *, said: st
     """The key line; each pair can be clicked. An answer to the last key takes its place."""
     if said:
         return look.line(look.cut(said, width), "bold")
-    spans: list[Span] = []
-    used = 0
-    for key, word in pairs:
-        cells = len(key) + 1 + len(word) + 2
-        if used + cells - 2 > width:
+    room = width - sum(_key_cells(pair) for pair in pairs[-_KEPT_KEYS:])
+    kept = list(pairs[-_KEPT_KEYS:])
+    for number, pair in enumerate(pairs[:-_KEPT_KEYS]):
+        room -= _key_cells(pair)
+        if room < 0:
             break
-        spans += [Span(key, "key", key), Span(f" {word}", "dim", key), Span("  ")]
-        used += cells
-    return Line(tuple(spans))
+        kept.insert(number, pair)
+    spans = [span for key, word in kept for span in (Span(key, "key", key), Span(f" {word}", "dim", key), Span("  "))]
+    return Line(tuple(spans[:-1]))
+
+
+def _key_cells(pair: tuple[str, str]) -> int:
+    return len(pair[0]) + len(pair[1]) + 3
 
 
 @dataclass(slots=True)

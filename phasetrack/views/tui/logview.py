@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from phasetrack.views.tui.look import Look
 
 KEYS = (
-    ("/", "search"), ("n N", "next"), ("e E", "errors"), ("{ }", "phases"), ("f", "follow"), ("c", "raw"),
-    ("W", "wrap"), ("y", "copy"), ("esc", "back"), ("q", "quit"),
+    ("esc", "back"), ("/", "search"), ("n N", "next"), ("e E", "errors"), ("{ }", "phases"), ("f", "follow"),
+    ("c", "raw"), ("y", "copy"), ("W", "wrap"), ("?", "help"), ("q", "quit"),
 )  # fmt: skip
 _GUTTER = 2
 _LEAST_STATUS = 20
@@ -105,6 +105,11 @@ class LogView:
         """Take the log; ``poke`` asks for a new picture from any thread."""
         self._pages, self._poke = pages, poke
         self._lines, self._numbers = Lines(pages, raw=self.raw), Numbers(pages)
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether a search is still on its way."""
+        return self._hunt is not None and not self._hunt.is_done
 
     def go(self, offset: int | None) -> None:
         """Go to the line that holds a byte; None stays where it was left."""

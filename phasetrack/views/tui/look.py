@@ -7,6 +7,7 @@ measures after that, so a hostile log can neither steer the terminal nor shift a
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +23,9 @@ _PLAIN = {
     "–": "-", "—": "-", "…": "...", "·": "|", "×": "x", "≥": ">=", "≤": "<=", "±": "+-", "→": "->", "≈": "~",
     "‘": "'", "’": "'", "“": '"', "”": '"', "µ": "u", "█": "#", "░": ".", "▒": "=", "─": "-",
 }  # fmt: skip
+# A figure stays with its unit where a sentence is broken.
+_JOINED = re.compile(r"(?<=\d) (?=(?:s|min|h|d|%|[KMGT]?i?B)\b)")
+_TIE = "\xa0"
 _TO_PLAIN = str.maketrans(_PLAIN)
 _TAB = 8
 
@@ -132,7 +136,8 @@ class Look:
 
     def wrap(self, value: str, width: int, rows: int) -> list[str]:
         """A text on at most ``rows`` rows, broken at blanks; a cut one shows that it goes on."""
-        lines = list(_fold(self.text(value), max(width, 1)))
+        lines = list(_fold(_JOINED.sub(_TIE, self.text(value)), max(width, 1)))
+        lines = [line.replace(_TIE, " ") for line in lines]
         if len(lines) <= rows:
             return lines
         kept = lines[: max(rows, 0)]
@@ -145,14 +150,14 @@ class Look:
         lines: list[str] = []
         for part in parts:
             joined = f"{lines[-1]}{joint}{part}" if lines else part
-            if lines and cell_len(self.text(joined)) <= width:
+            if lines and cell_len(self.text(joined + joint.rstrip())) <= width:
                 lines[-1] = joined
             else:
                 lines.append(part)
-        kept = [self.cut(line, width) for line in lines[:rows]]
-        if len(lines) > rows and kept:
-            kept[-1] = self.cut(f"{kept[-1]}{joint}{lines[rows]}", width)
-        return kept
+        if len(lines) > rows > 0:
+            lines[rows - 1] = f"{lines[rows - 1]}{joint}{lines[rows]}"
+        ends = [joint.rstrip()] * (len(lines) - 1) + [""]
+        return [self.cut(line + end, width) for line, end in zip(lines[:rows], ends[:rows], strict=True)]
 
 
 def _fold(text: str, width: int) -> Iterator[str]:

@@ -20,21 +20,23 @@ if TYPE_CHECKING:
     from phasetrack.views.tui.feed import Pages
 
 _BLOCK = 64 * 1024
+_AHEAD = 64  # bytes behind a place that tell what a carriage return there means
 # How far a terminator is looked for: beyond it a line is cut. Larger than any line of a bar that was ever seen.
 _FAR = 64 << 20
 _KEPT = 8192  # line ends and texts that are remembered
 
-_STOP = re.compile(rb"[\r\n]")
-_RUN = re.compile(rb"\r*\n\r*|\r+")
+# A carriage return begins a redraw, unless it only stands before a line feed.
+_REDRAW = re.compile(rb"\n|\r+(?=[^\r\n])")
 _DRAWN = re.compile(rb"[\r\x00\x08]|\x1b\[\d*A")
 
 
 class Lines:
     """One form of one log. The log only grows; what has ended is remembered."""
 
-    def __init__(self, pages: Pages, *, raw: bool = False) -> None:
-        """Read ``pages``; ``raw`` shows each redraw."""
+    def __init__(self, pages: Pages, *, raw: bool = False, block: int = _BLOCK) -> None:
+        """Read ``pages``, ``block`` bytes at a time; ``raw`` shows each redraw."""
         self._pages = pages
+        self._block = block
         self._raw = raw
         self._next: dict[int, int] = {}
         self._previous: dict[int, int] = {}
@@ -44,28 +46,18 @@ class Lines:
         """Where the line begins that holds a byte; a terminator belongs to the line that it ends."""
         first = self._pages.begin()
         offset = min(max(offset, first), self._pages.size())
-        if self._raw:
-            offset = self._out_of_run(offset)
         low = max(offset - _FAR, first)
         stop = offset
         while stop > low:
-            begin = max(stop - _BLOCK, low)
-            block = self._pages.read(begin, stop - begin)
-            at = max(block.rfind(b"\n"), block.rfind(b"\r") if self._raw else -1)
-            if at >= 0:
-                return begin + at + 1
+            begin = max(stop - self._block, low)
+            ahead = self._pages.read(begin, stop - begin + _AHEAD)
+            at = ahead.rfind(b"\n", 0, stop - begin) + 1
+            if self._raw:
+                at = max(at, _last_redraw(ahead, offset - begin if stop == offset else stop - begin - 1, at))
+            if at > 0:
+                return begin + at
             stop = begin
         return low
-
-    def _out_of_run(self, offset: int) -> int:
-        """The first byte of the run of carriage returns and a line feed that an offset stands in."""
-        while offset > 0:
-            pair = self._pages.read(offset - 1, 2)
-            inside = len(pair) == 2 and (pair[1:] == b"\r" or pair == b"\r\n") and pair[:1] in {b"\r", b"\n"}
-            if not inside:
-                break
-            offset -= 1
-        return offset
 
     def after(self, start: int) -> int | None:
         """Where the next line begins; None for the last one."""
@@ -82,28 +74,33 @@ class Lines:
         return known if known < self._pages.size() else None
 
     def _find(self, start: int) -> int | None:
-        position = start
+        position, begun = start, not self._raw
         while position - start < _FAR:
-            block = self._pages.read(position, _BLOCK)
+            block = self._pages.read(position, self._block)
             if not block:
                 return None
-            at = self._stop_in(block)
-            if at >= 0:
-                return self._end_of_run(position + at)
+            whole = len(block)
+            if self._raw:
+                # What a run of carriage returns at the end means is seen with the next block.
+                block = block.rstrip(b"\r") if len(block) == self._block else block
+                block = block or b"\r" * whole
+            skip = 0 if begun else len(block) - len(block.lstrip(b"\r"))
+            begun = begun or skip < len(block)
+            at = self._stop_in(block, skip)
+            if at is not None:
+                return position + at
             position += len(block)
         return position
 
-    def _stop_in(self, block: bytes) -> int:
+    def _stop_in(self, block: bytes, skip: int) -> int | None:
+        """Where the next line begins, within a block."""
         if not self._raw:
-            return block.find(b"\n")
-        found = _STOP.search(block)
-        return -1 if found is None else found.start()
-
-    def _end_of_run(self, at: int) -> int:
-        if not self._raw:
-            return at + 1
-        found = _RUN.match(self._pages.read(at, 64))
-        return at + (1 if found is None else found.end())
+            at = block.find(b"\n")
+            return None if at < 0 else at + 1
+        found = _REDRAW.search(block, skip)
+        if found is None:
+            return None
+        return found.end() if found[0] == b"\n" else found.start()
 
     def before(self, start: int) -> int | None:
         """Where the line before begins; None for the first one."""
@@ -139,6 +136,20 @@ class Lines:
         if begin > start and (cut := data.find(b"\r")) >= 0:
             data = data[cut + 1 :]
         return collapse(data)
+
+
+def _last_redraw(block: bytes, limit: int, least: int) -> int:
+    """Where the last redraw begins at or before ``limit``; ``least`` where there is none behind it."""
+    while limit >= least:
+        last = block.rfind(b"\r", least, limit + 1)
+        if last < 0:
+            return least
+        begin = len(block[:last].rstrip(b"\r"))
+        behind = block[last:].lstrip(b"\r")[:1]
+        if begin > least and behind not in {b"", b"\n"} and block[begin - 1 : begin] != b"\n":
+            return begin
+        limit = begin - 1
+    return least
 
 
 def collapse(line: bytes) -> str:

@@ -20,7 +20,7 @@ _FAILURE_ROWS = 24
 def parting_text(news: News, path: str, width: int, look: Look) -> str:
     """The last state, as wide as the terminal."""
     known = news.known
-    lines = header.identity(known, path, width, look, rows=2)
+    lines = header.identity(news, path, width, look, rows=2)
     above = plain_text(lines)
     badge = "\n".join(line.strip() for line in plain_text(header.outcome(news, width, 2, look)).splitlines())
     lines = []

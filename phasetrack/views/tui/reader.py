@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from phasetrack.views.tui.feed import News
     from phasetrack.views.tui.look import Line, Look
 
-KEYS = (("j k", "scroll"), ("esc", "back"), ("q", "quit"))
+KEYS = (("j k", "scroll"), ("esc", "back"), ("?", "help"), ("q", "quit"))
 
 
 class Reader:

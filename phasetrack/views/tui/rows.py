@@ -28,7 +28,7 @@ _COUNT = 16
 _COUNT_LEAST = 13
 _RANKS = 12
 _USUAL = 20
-_NOTE = 24  # a narrower note goes on a line of its own
+_NOTE = 44  # where there is less room a note goes on a line of its own: half of one misleads
 _BAR = (8, 32)
 _GAP = 2
 # Below a second nothing is missing between phases: stamps are whole seconds.

@@ -79,7 +79,7 @@ def _standing(known: Snapshot) -> list[str]:
     if row.note:
         said.append("The bar is full, but the phase is not over: it ends when every rank has said so.")
     if row.ranks_seen > 1:
-        slow = f"; {row.slowest_rank} is the slowest" if row.slowest_rank else ""
+        slow = f"; {row.slowest_rank} is the slowest" if row.slowest_rank and row.ranks_done else ""
         said.append(f"{row.ranks_done} of {row.ranks_seen} ranks are done with it{slow}.")
     if known.activity is not None:
         said.append(f"Inside it: {known.activity.title} {progress(known.activity.bar)}".rstrip() + ".")

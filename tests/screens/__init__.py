@@ -1,0 +1,1 @@
+"""Pictures of the screen: made by hand, compared with what they were."""
