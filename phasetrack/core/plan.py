@@ -17,20 +17,25 @@ if TYPE_CHECKING:
     from phasetrack.core.model import Value
 
 # model_path='x', … or 'model_path': 'x', …; a value may be quoted, bracketed, or bare up to the next key
+# (the bare form is spelt so that no character is looked at twice: a line holds 380 arguments)
+_QUOTED = r"'[^'\\]*+(?:\\.[^'\\]*+)*+'|\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\""
 _CALL = re.compile(
-    r"(?<!\w)(?P<key>[A-Za-z_]\w*)=(?P<value>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|.*?)"
-    r"(?=, [A-Za-z_]\w*=|\)?\Z)"
+    rf"(?<!\w)(?P<key>[A-Za-z_]\w*)=(?P<value>(?:{_QUOTED})(?=, [A-Za-z_]\w*=|\)?\Z)"
+    r"|[^,]*?(?=\)?\Z)|[^,]*+(?:,(?! [A-Za-z_]\w*=)[^,]*?(?=,|\)?\Z))*+)"
 )
 _DICT = re.compile(
-    r"'(?P<key>[A-Za-z_]\w*)': (?P<value>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|.*?)"
-    r"(?=, '[A-Za-z_]\w*': |\}?\Z)"
+    rf"'(?P<key>[A-Za-z_]\w*)': (?P<value>(?:{_QUOTED})(?=, '[A-Za-z_]\w*': |\}}?\Z)"
+    r"|[^,]*?(?=\}?\Z)|[^,]*+(?:,(?! '[A-Za-z_]\w*': )[^,]*?(?=,|\}?\Z))*+)"
 )
+# SpeculativeConfig(method='eagle3', model='d', num_spec_tokens=3)
+_NESTED = re.compile(r"\b(?P<name>[A-Z]\w{0,60}+)\((?:[^()]|\([^()]{0,400}+\)){0,2000}+\)")
+_METHOD = re.compile(r"\bmethod='(?P<method>[^']*)'")
 _INT = re.compile(r"[+-]?\d{1,18}\Z")
 _FLOAT = re.compile(r"[+-]?\d{0,18}\.\d+(?:e[+-]?\d\d?)?\Z|[+-]?\d{1,18}e[+-]?\d\d?\Z")
 _WORDS: dict[str, Value] = {"None": None, "True": True, "False": False}
 
 # Drafts that are a model of their own (NGRAM is a lookup and loads nothing).
-_DRAFTLESS = {"NGRAM", "NONE"}
+_DRAFTLESS = {"NGRAM", "NGRAM_GPU", "SUFFIX", "NONE"}
 
 
 def parse_args(text: str) -> dict[str, Value]:
@@ -54,6 +59,23 @@ def parse_args(text: str) -> dict[str, Value]:
 
 def _is_cut(value: str) -> bool:
     return value[:1] in {"'", '"'} and (len(value) == 1 or value[-1] != value[0])
+
+
+def parse_config(text: str, names: Mapping[str, str]) -> dict[str, Value]:
+    """Read what an engine prints of its configuration, as ``parse_args`` reads arguments.
+
+    Args:
+        text: ``model='m', speculative_config=SpeculativeConfig(method='eagle3', model='d'), …``; a configuration
+            inside stands for its method, or for its own name where it has none.
+        names: the engine's names of arguments -> the names used here.
+    """
+    found = parse_args(f"({_NESTED.sub(_method, text)})")
+    return {names.get(key, key): value for key, value in found.items()}
+
+
+def _method(config: re.Match[str]) -> str:
+    found = _METHOD.search(config[0])
+    return repr(config["name"] if found is None else found["method"])
 
 
 def _value(text: str) -> Value:
