@@ -204,7 +204,7 @@ def part(command: Command, ask: Callable[[str], str], say: Callable[[str], None]
         ask: prints a question and answers a line; an empty one where there is nobody to ask.
         say: takes one line.
     """
-    question = f"The server (pid {command.pid}) is still running. [d]etach and leave it running, or [s]top it? [d] "
+    question = f"The server (pid {command.pid}) still runs: [d]etach or [s]top it? [d] "
     while command.poll() is None:
         answer = ask(question).strip().lower()[:1]
         if answer in {"d", ""}:
