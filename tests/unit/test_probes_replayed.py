@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from phasetrack.core.model import Outcome
-from tests.probes import acted, recorded_with_probes, replay
+from phasetrack.core.model import Chunk, Outcome, Tick
+from phasetrack.core.tracker import Tracker
+from tests.probes import START_S, acted, recorded_with_probes, replay
+from tests.talk import patterns, recording, recordings
 
 CALM = {"waiting", "progressing", "quiet", "working"}
 HARMED = {"06e-kill9-scheduler-in-load", "06f-sigstop-60s-in-graph-capture", "06i-sigterm-in-boot-pty"}
@@ -67,3 +69,16 @@ def test_a_rung_is_never_climbed_before_its_time():
 def test_a_server_that_compiles_for_its_first_request_stays_ready():
     states = {known.verdict.state for t, known in replay("03a-eagle3-file-coldjit") if 112 < t < 183}
     assert states == {"ready"}
+
+
+def test_no_line_of_a_log_alone_is_worse_than_overdue_unless_it_says_so_itself():
+    """Every recording, cut after many of its lines and silent for twenty hours from there."""
+    day_s = 20 * 3600.0
+    for name in recordings():
+        lines = recording(name).splitlines(keepends=True)
+        tracker, step = Tracker(patterns(), name), max(1, len(lines) // 60)
+        for k in range(0, len(lines), step):
+            tracker.feed(Chunk(b"".join(lines[k : k + step])))
+            tracker.feed(Tick(START_S + day_s, START_S))
+            known = tracker.snapshot(START_S + day_s)
+            assert known.verdict.state not in {"suspect", "stuck"}, (name, k)
