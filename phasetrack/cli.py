@@ -428,7 +428,7 @@ def wait(
         _say(dumps(snapshot_json(waited.known)))
     else:
         late = timeout if waited.code is Exit.DEADLINE else None
-        _say(waited_line(waited.known, was_so=waited.was_so, timed_out=late, plain=plain))
+        _say(waited_line(waited.known, was_so=waited.was_so, timed_out=late, fired=waited.fired, plain=plain))
     raise typer.Exit(waited.code)
 
 
@@ -455,14 +455,15 @@ def report(
     md is for an issue, html is one page to keep or send, trace opens in ui.perfetto.dev.
     """
     from phasetrack.run import read_whole, recalled
-    from phasetrack.share import report_in
+    from phasetrack.share import look_beside, report_in
 
+    loaded, past = _load(patterns), at_line is not None or at is not None
     if bundle is not None:
-        if output is not None or at_line is not None or at is not None:
+        if output is not None or past:
             raise UsageError("--bundle takes the whole log: leave out -o, --at-line and --at")
-        _bundle(_load(patterns), log, bundle, boot)
+        _bundle(loaded, log, bundle, boot)
         return
-    tracker, records = read_whole(_load(patterns), log, at_line=at_line, at_s=_moment(at), boot=boot)
+    tracker, records = read_whole(loaded, log, at_line=at_line, at_s=_moment(at), boot=boot)
     history = _history(log, off=no_history)
     if form is ReportFormat.NDJSON:
         _stream(tracker, records, output, boot, history)
@@ -471,15 +472,17 @@ def report(
         pass
     known = recalled(tracker, history)
     _check_boot(known.boot, boot)
+    beside = None
+    if form is ReportFormat.HTML and not past:
+        again = _history(log, off=no_history)
+        beside = look_beside(loaded, log, known, None if again is None else again.recall(known))
     with _target(output) as out:
-        out.write(report_in(form, known, plain=_plain(ascii_only)))
+        out.write(report_in(form, known, plain=_plain(ascii_only), beside=beside))
 
 
 @app.command()
 def compare(
-    a: Annotated[
-        str, typer.Argument(metavar="A", help="A log, a boot of it (LOG#2), or of the history (12).")
-    ],
+    a: Annotated[str, typer.Argument(metavar="A", help="A log, a boot of it (LOG#2), or of the history (12).")],
     b: Annotated[str, typer.Argument(metavar="B", help="The boot to ask about: what is slower there?")],
     form: Annotated[CompareFormat, typer.Option("--format", "-f", help="Form of the answer.")] = CompareFormat.TEXT,
     output: Annotated[

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from phasetrack.core.mask import Masker, masked, segments
-from phasetrack.core.model import Chunk, Closed
+from phasetrack.core.model import Chunk, Closed, EvidenceSample, Range
 from phasetrack.core.tracker import Tracker
 from phasetrack.edges.file import open_log
 from phasetrack.errors import UsageError
@@ -27,11 +27,16 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from phasetrack.core.compare import Noise
-    from phasetrack.core.model import PatternSet, Snapshot
+    from phasetrack.core.model import PatternSet, Priors, Snapshot
     from phasetrack.edges.history import Store
+    from phasetrack.views.page import Told
 
 # What a bundle calls the log: its real name may tell whose it is.
 _LOG_NAME = "server.log"
+# Time zones are whole quarters of an hour apart; a recording begins within minutes of its server.
+_QUARTER_S = 900.0
+# Of a start that never got ready; the longest seen printed 3 MB.
+_START_BYTES = 8 << 20
 _KINDS = {
     "secret": "secrets", "user": "users", "host": "hosts", "ip": "IP addresses", "mac": "MAC addresses",
     "email": "e-mail addresses", "dir": "folders", "file": "file names",
@@ -48,13 +53,71 @@ class Bundle:
     known: Snapshot
 
 
-def report_in(form: str, known: Snapshot, *, plain: bool = False) -> str:
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a page shows beside the snapshot."""
+
+    told: tuple[Told, ...] = ()
+    evidence: tuple[EvidenceSample, ...] = ()
+    lag_s: float = 0.0  # our clock less the log's
+
+
+def look_beside(patterns: PatternSet, log: str, known: Snapshot, priors: Priors | None) -> Beside:
+    """Find what a page of a log can show more: the estimates as they were given, and evidence recorded with it."""
+    if log == "-" or known.started_at_s is None:
+        return Beside()
+    samples = tuple(_recorded(log))
+    lag = 0.0 if not samples else _QUARTER_S * round((samples[0].now_s - known.started_at_s) / _QUARTER_S)
+    return Beside(tuple(_told(patterns, log, known, priors)), samples, lag)
+
+
+def _recorded(log: str) -> Iterator[EvidenceSample]:
+    """Samples that ``run --record`` wrote beside the log or its cast."""
+    from phasetrack.edges.recorded import beside, read_evidence
+
+    path = beside(log)
+    if path.is_file():
+        yield from (item for item in read_evidence(path) if isinstance(item, EvidenceSample))
+
+
+def _told(patterns: PatternSet, log: str, known: Snapshot, priors: Priors | None) -> Iterator[Told]:
+    """Read the start once more, line by line, and ask at the begin of each phase how long it will take."""
+    from phasetrack.views.page import Told
+
+    tracker = Tracker(patterns, log, boot=known.boot)
+    if priors is not None:
+        tracker.feed(priors)
+    asked: set[str | None] = set()
+    for line in _lines(log, known.ready_offset):
+        phases = [r.data["phase"] for r in tracker.feed(Chunk(line)) if r.type == "phase" and r.boot == known.boot]
+        if not phases or phases[-1] in asked:
+            continue
+        then = tracker.snapshot()
+        asked.add(then.phase)
+        eta, title = then.eta, next((row.title for row in then.phases if row.phase == then.phase), "")
+        if eta is None or then.now_s is None or eta.low_s is None or eta.mid_s is None or eta.high_s is None:
+            continue
+        yield Told(then.now_s, title, Range(eta.low_s, eta.mid_s, eta.high_s), eta.source)
+
+
+def _lines(log: str, until: int | None) -> Iterator[bytes]:
+    """The lines of a log up to an offset; without one, no more than a start ever prints."""
+    left = until if until is not None else _START_BYTES
+    for data in _bytes(log):
+        yield from data[:left].splitlines(keepends=True)
+        left -= len(data)
+        if left <= 0:
+            return
+
+
+def report_in(form: str, known: Snapshot, *, plain: bool = False, beside: Beside | None = None) -> str:
     """A report as text; each view is imported only where it is asked for.
 
     Args:
         form: text, json, md, html or trace.
         known: the snapshot.
         plain: of the text form, ASCII glyphs only.
+        beside: of the page, what it shows beside the snapshot.
     """
     if form == "json":
         from phasetrack.views.jsonl import dumps, snapshot_json
@@ -67,7 +130,8 @@ def report_in(form: str, known: Snapshot, *, plain: bool = False) -> str:
     if form == "html":
         from phasetrack.views.page import report_page
 
-        return report_page(known)
+        more = beside or Beside()
+        return report_page(known, told=more.told, evidence=more.evidence, lag_s=more.lag_s)
     if form == "trace":
         from phasetrack.views.trace import report_trace
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from phasetrack import __version__
-from phasetrack.core.model import Outcome, VerdictState
+from phasetrack.core.model import Outcome, Range, VerdictState
 from phasetrack.core.say import duration
 from phasetrack.views.facts import shown_facts
 from phasetrack.views.gantt import ALL, FAMILIES, chart, curve_path, rank_name
@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from phasetrack.core.model import BarRow, EvidenceSample, Failure, PhaseRow, Range, Snapshot, Value
+    from phasetrack.core.model import BarRow, EvidenceSample, Failure, PhaseRow, Snapshot, Value
     from phasetrack.views.gantt import Chart, Limits
 
 # A page is no larger, whatever the log holds: one that would be is drawn again with less of everything.
 _PAGE_BYTES = 490_000
 _SHARES = (1.0, 0.3, 0.1, 0.03)
+_WORTH_S = 2.0  # a phase that is expected to take less is not worth a line
+_STAMP_S = 1.0  # what most logs can tell
 _SAMPLES_MAX = 240  # points of an evidence strip: one for every few pixels
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -75,23 +77,36 @@ class Strip:
     tip: str
 
 
-def report_page(known: Snapshot, *, evidence: Sequence[EvidenceSample] = (), lag_s: float = 0.0) -> str:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was said of the time left at one moment of the start."""
+
+    at_s: float  # log clock
+    title: str  # of the phase that began then
+    left: Range
+    source: str
+
+
+def report_page(
+    known: Snapshot, *, told: Sequence[Told] = (), evidence: Sequence[EvidenceSample] = (), lag_s: float = 0.0
+) -> str:
     """Draw a postmortem as one HTML file.
 
     Args:
         known: the snapshot.
+        told: the estimates that were given while the server started, oldest first.
         evidence: samples taken while the server started, oldest first; none where nothing was recorded.
         lag_s: our clock less the log's, to place the samples on the log's time line.
     """
     page = ""
     for share_of in _SHARES:
-        page = _page(known, evidence, lag_s, ALL.scaled(share_of))
+        page = _page(known, told, (evidence, lag_s), ALL.scaled(share_of))
         if len(page.encode()) <= _PAGE_BYTES:
             break
     return page
 
 
-def _page(known: Snapshot, evidence: Sequence[EvidenceSample], lag_s: float, limits: Limits) -> str:
+def _page(known: Snapshot, told: Sequence[Told], seen: tuple[Sequence[EvidenceSample], float], limits: Limits) -> str:
     drawn = chart(known, limits=limits)
     cards = [(row, bar) for row in known.phases for bar in row.bars if len(bar.curve) > 2 and bar.total]
     return render(
@@ -104,11 +119,12 @@ def _page(known: Snapshot, evidence: Sequence[EvidenceSample], lag_s: float, lim
         between=share(known.between_phases_s, total_s(known)) if known.between_phases_s is not None else "",
         legend=list(_legend(drawn)),
         last_ranks=last_ranks(known)[:12],
-        evidence=list(_strips(evidence, drawn, lag_s)),
+        evidence=list(_strips(*seen, drawn)),
         curves=[_card(row, bar) for row, bar in cards[: limits.cards]],
         curves_left_out=max(len(cards) - limits.cards, 0),
-        foretold=list(_foretold(known))[: limits.lanes],
-        eta_source=_eta_source(known),
+        expected=list(_expected(known))[: limits.lanes],
+        told=list(_told(known, told))[: limits.lanes],
+        sources=_sources(known, told),
         rank_table=_rank_table(known, limits.rank_cells),
         warnings=list(_warnings(known, limits)),
         boots=list(_boots(known, limits.boots)),
@@ -280,30 +296,36 @@ def _card(row: PhaseRow, bar: BarRow) -> dict[str, str]:
     }
 
 
-def _foretold(known: Snapshot) -> Iterator[dict[str, object]]:
+def _expected(known: Snapshot) -> Iterator[dict[str, object]]:
     """What was expected of each phase beside what came true, on one scale."""
-    rows = [row for row in known.phases if row.expected is not None]
-    reach = max((max(row.expected.high_s, row.elapsed_s or 0.0) for row in rows if row.expected), default=0.0)
-    for row in rows:
-        if row.expected is not None and reach > 0:
-            yield _foretold_line(
-                cut(row.title, 80), row.expected, row.elapsed_s if row.ended_s is not None else None, reach
-            )
+    rows = [(row, row.expected) for row in known.phases if row.expected is not None and row.expected.high_s >= _WORTH_S]
+    reach = max((max(expected.high_s, row.elapsed_s or 0.0) for row, expected in rows), default=0.0)
+    for row, expected in rows:
+        came_s = row.elapsed_s if row.ended_s is not None else None
+        cache = f"{row.cache} cache" if row.cache else ""
+        yield _range_line(cut(row.title, 80), expected, came_s, reach) | {"remark": cache}
 
 
-def _foretold_line(title: str, expected: Range, came_s: float | None, reach_s: float) -> dict[str, object]:
+def _told(known: Snapshot, told: Sequence[Told]) -> Iterator[dict[str, object]]:
+    """What each estimate meant for the whole start, beside how long it took."""
+    begin = known.started_at_s
+    if begin is None:
+        return
+    spent = [(one, one.at_s - begin) for one in told]
+    reach = max([known.startup_s or 0.0, *(at + one.left.high_s for one, at in spent)], default=0.0)
+    for one, at in spent:
+        whole = Range(at + one.left.low_s, at + one.left.mid_s, at + one.left.high_s)
+        yield _range_line(cut(one.title, 80), whole, known.startup_s, reach) | {"remark": f"said at +{duration(at)}"}
+
+
+def _range_line(title: str, expected: Range, came_s: float | None, reach_s: float) -> dict[str, object]:
     def at(seconds: float) -> float:
-        return round(100 * min(seconds / reach_s, 1.0), 2)
+        return round(100 * min(seconds / max(reach_s, 1e-9), 1.0), 2)
 
     so = "not finished"
     if came_s is not None:
-        so = (
-            "as expected"
-            if expected.low_s <= came_s <= expected.high_s
-            else "sooner"
-            if came_s < expected.low_s
-            else "later"
-        )
+        early, late = expected.low_s - _STAMP_S, expected.high_s + _STAMP_S
+        so = "sooner" if came_s < early else "later" if came_s > late else "as expected"
     return {
         "title": title,
         "low": at(expected.low_s),
@@ -316,10 +338,13 @@ def _foretold_line(title: str, expected: Range, came_s: float | None, reach_s: f
     }
 
 
-def _eta_source(known: Snapshot) -> str:
-    if known.eta is None:
-        return ""
-    return cut(". ".join(text.rstrip(".") for text in (known.eta.source, known.eta.why) if text))
+def _sources(known: Snapshot, told: Sequence[Told]) -> str:
+    """Where the ranges come from, each source once."""
+    runs = max((row.expected.runs for row in known.phases if row.expected is not None), default=0)
+    like = f"{runs} like boot{'s' if runs > 1 else ''} of this machine" if runs else "public starts of this size"
+    now = () if known.eta is None else (known.eta.source, known.eta.why)
+    named = [text.rstrip(".") for text in (like, *(one.source for one in told), *now) if text]
+    return cut("Ranges (the middle 80 %) from " + "; ".join(dict.fromkeys(named)) + ".", 1000)
 
 
 def _rank_table(known: Snapshot, cells_max: int) -> dict[str, object] | None:
@@ -376,7 +401,7 @@ def _arguments(facts: Mapping[str, Value], limits: Limits) -> dict[str, object]:
 # --- evidence ---------------------------------------------------------------------------------------
 
 
-def _strips(samples: Sequence[EvidenceSample], drawn: Chart, lag_s: float) -> Iterator[Strip]:
+def _strips(samples: Sequence[EvidenceSample], lag_s: float, drawn: Chart) -> Iterator[Strip]:
     """What was seen outside the log, each channel scaled to its own largest value."""
     if drawn.begin_s is None or len(samples) < 2:
         return

@@ -28,7 +28,7 @@ from phasetrack.core.model import (
     Warned,
 )
 from phasetrack.views.gantt import ALL, chart, curve_path, offset, spread, tick_step
-from phasetrack.views.page import report_page
+from phasetrack.views.page import Told, report_page
 from tests.talk import hear, recording
 
 LIMIT_BYTES = 500_000
@@ -127,6 +127,23 @@ def test_what_was_expected_stands_beside_what_came_true():
     page = report_page(replace(heard, phases=rows))
     assert "Expected, and what came true" in page
     assert ">later<" in page
+    assert "9 like boots of this machine" in page
+
+
+def test_what_was_said_while_it_started_stands_beside_how_long_it_took():
+    heard = hear(recording("01-plain-file")).snapshot
+    begin = heard.started_at_s
+    assert begin is not None
+    told = [
+        Told(begin, "Start processes", Range(25, 42, 85), "30 public starts"),
+        Told(begin + 19, "Init", Range(1, 2, 4), ""),
+    ]
+    page = report_page(heard, told=told)
+    assert "said at +19 s" in page
+    assert "25–85 s" in page
+    assert ">as expected<" in page
+    assert ">later<" in page
+    assert "30 public starts" in page
 
 
 def test_samples_become_strips_over_the_same_time_line():
