@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from phasetrack.core.answer import answer
+from phasetrack.core.answer import answer, fired
 from phasetrack.core.model import Chunk, Closed, Outcome, Tick, VerdictState
 from phasetrack.core.tracker import Tracker
 from phasetrack.edges.file import open_log
@@ -34,6 +34,7 @@ class Waited:
     code: Exit
     known: Snapshot
     was_so: bool = False  # the answer stood in the log before the wait began
+    fired: str = ""  # the engine's own limit that ended the start, in words
 
 
 class Sampler(Protocol):
@@ -315,14 +316,16 @@ def wait_for(teller: Teller, want: Want, *, new: bool, timeout_s: float | None) 
     code = answer(known, want)
     if code is not None:
         return Waited(code, known, was_so=stood > 0)
+    before = known.verdict
     while code is None:
+        before = known.verdict if known.outcome is Outcome.STARTING else before
         known = teller.tell(records) or known
         code = answer(known, want)
         left = float("inf") if until is None else until - time.monotonic()
         if code is None and left <= 0:
             return Waited(Exit.DEADLINE, session.snapshot())
         records = session.poll(min(teller.due_s(), left)) if code is None else []
-    return Waited(code, known)
+    return Waited(code, known, fired=fired(known, before))
 
 
 def read_whole(

@@ -12,9 +12,11 @@ from phasetrack.core.model import Outcome, Status, VerdictState
 from phasetrack.errors import Exit
 
 if TYPE_CHECKING:
-    from phasetrack.core.model import Snapshot
+    from phasetrack.core.model import Snapshot, Verdict
 
 READY = "ready"
+# What fails so near a deadline fails by it: a limit is looked at every few seconds, and ranks tell one after another.
+_FIRED_S = 30.0
 _BEGUN = {Status.RUNNING, Status.DONE, Status.FAILED}
 
 
@@ -61,6 +63,19 @@ def has_begun(known: Snapshot, phase: str) -> bool:
     if phase == READY:
         return False
     return any(row.phase == phase and row.status in _BEGUN for row in known.phases)
+
+
+def fired(known: Snapshot, before: Verdict | None) -> str:
+    """The engine's own limit that ended a start, in words; empty where it was none.
+
+    Args:
+        known: what is known at the end.
+        before: the last verdict while it was starting, with its deadline.
+    """
+    at_s = None if known.failure is None else known.failure.at_s
+    if known.outcome is not Outcome.FAILED or at_s is None or before is None or before.deadline_at_s is None:
+        return ""
+    return before.deadline_why if abs(at_s - before.deadline_at_s) <= _FIRED_S else ""
 
 
 def age_s(known: Snapshot) -> float | None:

@@ -10,13 +10,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from phasetrack.core.model import Failure, Outcome, Place, Record, Status
+from phasetrack.core.model import Failure, Outcome, Place, Record, Snapshot, Status
 
 if TYPE_CHECKING:
-    from phasetrack.core.model import Evidence, Snapshot, Value
+    from phasetrack.core.model import Evidence, Value
 
 # Lines written before the end may still be on their way through a pipe or a slow poll.
 _LAST_WORDS_S = 1.0
+# Start times of processes are counted from the machine's start, which is known to a second.
+_CLOCK_SLACK_S = 2.0
 
 # Exit codes, as Popen or a shell gives them, of a process that was asked to end: SIGHUP, SIGINT, SIGTERM.
 _ASKED = {-1, -2, -15, 129, 130, 143}
@@ -41,6 +43,8 @@ def settle(known: Snapshot, evidence: Evidence | None, *, stuck: Failure | None 
     """
     if evidence is None:
         return known
+    if _is_older(known, evidence):
+        return _not_yet(known, evidence)
     if evidence.orphan_log and known.outcome is Outcome.STARTING:
         return replace(known, ended=True)
     if evidence.root_gone_s is None:
@@ -58,6 +62,29 @@ def settle(known: Snapshot, evidence: Evidence | None, *, stuck: Failure | None 
     boots = tuple(replace(boot, outcome=outcome) if boot.boot == known.boot else boot for boot in known.boots)
     return replace(
         known, outcome=outcome, failure=failure, phases=rows, boots=boots, activity=None, progress=None, ended=True
+    )
+
+
+def _is_older(known: Snapshot, evidence: Evidence) -> bool:
+    """Whether the process was started after the log's last line: what the log tells is of an older start."""
+    root = next((process for process in evidence.processes if process.pid == evidence.root_pid), None)
+    if root is None or root.started_s is None or known.silent_s is None or known.ended:
+        return False
+    return known.outcome is not Outcome.NONE and root.started_s > evidence.now_s - known.silent_s + _CLOCK_SLACK_S
+
+
+def _not_yet(known: Snapshot, evidence: Evidence) -> Snapshot:
+    """Nothing of this start stands in the log yet; older ones stay listed."""
+    root = next(process for process in evidence.processes if process.pid == evidence.root_pid)
+    age_s = evidence.now_s - (root.started_s or evidence.now_s)
+    return Snapshot(
+        known.now_s,
+        Outcome.NONE,
+        known.verdict,
+        zone=known.zone,
+        sources=known.sources,
+        boots=known.boots,
+        silent_s=age_s,
     )
 
 

@@ -329,7 +329,6 @@ class EvidenceSample:
 
     now_s: float
     processes: tuple[ProcessSample, ...] = ()
-    gone: tuple[str, ...] = ()  # processes seen before and gone now, in words
     root_pid: int | None = None
     root_alive: bool | None = None
     exit_code: int | None = None  # of the root, where we are its parent
@@ -574,7 +573,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """One piece of evidence in words, and how old it is."""
+    """One piece of evidence in words, and since when: how long ago it was seen, or for how long it has been so."""
 
     text: str
     age_s: float | None = None

@@ -145,7 +145,7 @@ class Tracker:
         self._judged_s = self._judged_s if now_s is None else now_s
         self._outside.remember(known.verdict)
         boot = self._shown()
-        if boot is None or known.outcome is boot.outcome or boot.number in self._buried:
+        if boot is None or known.boot != boot.number or known.outcome is boot.outcome or boot.number in self._buried:
             return []
         self._buried.add(boot.number)
         return obituary(known)

@@ -163,6 +163,7 @@ def _nothing(known: Snapshot, phases: Mapping[str, PhaseInfo], evidence: Evidenc
     alive = _main(evidence)
     age = None if alive.started_s is None else evidence.now_s - alive.started_s
     said = f"No engine line yet; process {alive.pid} is alive" + ("" if age is None else f" for {duration(age)}") + "."
+    said += " What the log holds is of an older start." if known.boots else ""
     return Verdict(VerdictState.WAITING, said, _moving(evidence, _WINDOW_S[1]), (), evidence.missing)
 
 

@@ -100,7 +100,7 @@ def _item(line: str) -> EvidenceSample | ProbeResult | None:
             return None
         value["processes"] = tuple(ProcessSample(**_known(ProcessSample, p)) for p in value.get("processes", ()))
         value["gpus"] = tuple(GpuSample(**_known(GpuSample, g)) for g in value.get("gpus", ()))
-        value |= {name: tuple(value.get(name, ())) for name in ("gone", "missing")}
+        value["missing"] = tuple(value.get("missing", ()))
         return EvidenceSample(**_known(EvidenceSample, value))
     except (ValueError, TypeError, AttributeError):
         return None  # cut by a kill, or not ours

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
         Activity,
         BarRow,
         BootSummary,
+        Eta,
         Failure,
         PhaseRow,
         Progress,
+        Range,
         Record,
         Snapshot,
         Verdict,
@@ -49,7 +51,7 @@ def snapshot_json(known: Snapshot) -> Json:
         "boots": [boot_json(boot, zone) for boot in known.boots],
         "boot": known.boot,
         "outcome": str(known.outcome),
-        "verdict": verdict_json(known.verdict),
+        "verdict": verdict_json(known.verdict, zone),
         "phase": known.phase,
         "activity": _activity(known.activity),
         "progress": progress_json(known.progress),
@@ -61,13 +63,14 @@ def snapshot_json(known: Snapshot) -> Json:
         "ready_line": known.ready_line,
         "ready_offset": known.ready_offset,
         "startup_s": _rounded(known.startup_s),
-        "eta": None if known.eta is None else asdict(known.eta),
+        "eta": eta_json(known.eta, zone),
         "next_check_s": _rounded(known.next_check_s),
         "failure": failure_json(known.failure, zone),
         "warnings": [_warning(warning) for warning in known.warnings],
         "facts": _plain(known.facts),
         "activities": [_activity(activity, zone) for activity in known.activities],
         "readiness": [asdict(rung) for rung in known.rungs],
+        "evidence": evidence_json(known),
         "timings": [asdict(check) for check in known.timings],
         "drift": known.drift,
         "ended": known.ended,
@@ -108,12 +111,25 @@ def row_json(row: PhaseRow, zone: Zone) -> Json:
         "skew_s": _rounded(row.skew_s),
         "longest_silence_s": _rounded(row.longest_silence_s),
         "longest_silence_from": iso(row.silence_from_s, zone),
-        "expected_s": None
-        if row.expected is None
-        else {"low": row.expected.low_s, "mid": row.expected.mid_s, "high": row.expected.high_s},
+        "expected_s": _range(row.expected),
+        "cache": row.cache,
         "note": row.note or None,
         "bars": [_bar(bar, zone) for bar in row.bars],
     }
+
+
+def eta_json(eta: Eta | None, zone: Zone) -> Json | None:
+    """How long still; ``finish_at`` is the middle on the log's clock."""
+    if eta is None:
+        return None
+    said = asdict(eta)
+    said["finish_at"] = iso(said.pop("finish_s"), zone)
+    del said["phase_left"]
+    return said | {"phase_left_s": _range(eta.phase_left)}
+
+
+def _range(value: Range | None) -> Json | None:
+    return None if value is None else {"low": value.low_s, "mid": value.mid_s, "high": value.high_s}
 
 
 def boot_json(boot: BootSummary, zone: Zone) -> Json:
@@ -131,7 +147,7 @@ def boot_json(boot: BootSummary, zone: Zone) -> Json:
     }
 
 
-def verdict_json(verdict: Verdict) -> Json:
+def verdict_json(verdict: Verdict, zone: Zone) -> Json:
     """The verdict with its evidence."""
     return {
         "state": str(verdict.state),
@@ -140,7 +156,18 @@ def verdict_json(verdict: Verdict) -> Json:
         "against": [asdict(sign) for sign in verdict.signs_against],
         "missing": list(verdict.missing),
         "next_step": verdict.next_step or None,
+        "deadline": None if verdict.deadline_at_s is None else iso(verdict.deadline_at_s, zone),
+        "deadline_why": verdict.deadline_why or None,
     }
+
+
+def evidence_json(known: Snapshot) -> Json | None:
+    """What was seen outside the log, newest sample; times are Unix time."""
+    sample = known.evidence
+    if sample is None:
+        return None
+    channels = [asdict(channel) | {"flat_s": channel.flat_s} for channel in known.channels]
+    return asdict(sample) | {"channels": channels}
 
 
 def failure_json(failure: Failure | None, zone: Zone) -> Json | None:

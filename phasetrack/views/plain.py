@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from phasetrack.core.answer import age_s
-from phasetrack.core.model import Outcome
+from phasetrack.core.model import Outcome, VerdictState
 from phasetrack.views.facts import shown_facts
-from phasetrack.views.rows import cells, last_ranks, share, total_s
-from phasetrack.views.words import duration, glyph, iso, progress, size
+from phasetrack.views.rows import cells, last_ranks, share, total_s, usual
+from phasetrack.views.words import clock, duration, eta_words, glyph, iso, progress, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def status_line(known: Snapshot, *, plain: bool = False) -> str:
 def _status_parts(known: Snapshot) -> Iterator[str]:
     if known.outcome is Outcome.NONE:
         yield known.verdict.because
-        yield from _again(known)
+        yield from _expected(known)
         return
     row = next((row for row in known.phases if row.phase == known.phase), None)
     if known.outcome is Outcome.STARTING and row is not None:
@@ -42,7 +42,8 @@ def _status_parts(known: Snapshot) -> Iterator[str]:
         if row.ranks_seen > 1:
             yield f"{row.ranks_done} of {row.ranks_seen} ranks done"
         yield known.verdict.because
-        yield from _again(known)
+        yield from _act(known)
+        yield from _expected(known)
         return
     yield f"{str(known.outcome).upper()}: {known.verdict.because}"
     yield from _ages(known)
@@ -54,7 +55,19 @@ def _status_parts(known: Snapshot) -> Iterator[str]:
         )
 
 
-def _again(known: Snapshot) -> Iterator[str]:
+def _act(known: Snapshot) -> Iterator[str]:
+    """When the engine itself gives up, and what one could do."""
+    verdict = known.verdict
+    if verdict.deadline_at_s is not None and verdict.state is not VerdictState.PROGRESSING:
+        yield f"gives up at {clock(verdict.deadline_at_s)} if nothing changes ({verdict.deadline_why})"
+    if verdict.next_step:
+        yield f"try: {verdict.next_step}"
+
+
+def _expected(known: Snapshot) -> Iterator[str]:
+    """How long still, and when to ask again."""
+    if words := eta_words(known.eta):
+        yield words
     if known.next_check_s is not None and not known.ended:
         yield f"look again in {duration(round(known.next_check_s))}"
 
@@ -69,18 +82,20 @@ def _ages(known: Snapshot) -> Iterator[str]:
         yield f"last output {duration(known.silent_s)} ago"
 
 
-def waited_line(known: Snapshot, *, was_so: bool, timed_out: str | None, plain: bool = False) -> str:
+def waited_line(known: Snapshot, *, was_so: bool, timed_out: str | None, fired: str = "", plain: bool = False) -> str:
     """The answer of ``wait`` in one line.
 
     Args:
         known: the snapshot at its end.
         was_so: whether the answer stood in the log before the wait began.
         timed_out: the time limit that has passed, as it was given.
+        fired: the engine's own limit that ended the start.
         plain: ASCII only.
     """
     line = status_line(known, plain=plain)
     if timed_out is not None:
         return f"TIMEOUT after {timed_out}: {line}"
+    line += f" (the engine's own limit has passed: {fired})" if fired else ""
     return line + (" (it was so before this wait began; --new waits for the next boot)" if was_so else "")
 
 
@@ -95,7 +110,14 @@ def report_text(known: Snapshot, *, plain: bool = False, width: int = 80) -> str
     lines = [*_head(known), ""]
     if known.phases:
         lines += [*_table(known, plain=plain), ""]
-    for block in (_failure(known), last_ranks(known), _warnings(known), _facts(known, width), _boots(known)):
+    for block in (
+        _failure(known),
+        usual(known),
+        last_ranks(known),
+        _warnings(known),
+        _facts(known, width),
+        _boots(known),
+    ):
         lines += [*block, ""] if block else []
     return "\n".join(lines).rstrip() + "\n"
 

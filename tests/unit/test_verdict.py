@@ -348,6 +348,18 @@ def test_another_main_process_is_looked_at_anew():
     assert scene.state == "progressing"
 
 
+def test_a_process_younger_than_the_log_has_not_printed_yet():
+    """With >> the file still holds yesterday's ready."""
+    scene = loading().says("42:50 | The server is fired up and ready to roll!")
+    scene.now_s += 3600
+    scene.runs(ROOT, "python3").looks()
+    scene.now_s += 8
+    known = scene.looks().known
+    assert (known.outcome, known.boot, len(known.boots)) == (Outcome.NONE, 0, 1)
+    assert known.verdict.state == "waiting"
+    assert "alive for 8.0 s. What the log holds is of an older start." in known.verdict.because
+
+
 def test_a_log_that_nobody_has_open_has_ended():
     scene = Scene().says(f"42:04 | {args(tp_size=1)}\n42:20 | Load weight begin. avail mem=139.13 GB")
     scene.looks(root_pid=None, root_alive=None, orphan_log=True)
