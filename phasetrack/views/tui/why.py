@@ -52,6 +52,7 @@ def _sections(known: Snapshot) -> Iterator[tuple[str, list[str]]]:
     yield "Against it", [_sign(sign) for sign in verdict.signs_against]
     yield "Not seen", list(verdict.missing)
     yield "What to do", [verdict.next_step, _deadline(known)]
+    yield "Outside the log", list(_outside(known))
     yield "Where it stands", _standing(known)
     yield "How long still", _expectation(known)
     yield "Warnings", [*([f"This log {known.drift}."] if known.drift else []), *_warnings(known)]
@@ -69,6 +70,23 @@ def _deadline(known: Snapshot) -> str:
         return ""
     at = clock(verdict.deadline_at_s)
     return f"The engine gives up at {at} if nothing changes: {verdict.deadline_why or 'its own limit'}."
+
+
+def _outside(known: Snapshot) -> Iterator[str]:
+    """The processes, and each kind of evidence with its age."""
+    sample = known.evidence
+    if sample is None:
+        return
+    if sample.root_pid is not None:
+        ranks = sum(process.role == "rank" for process in sample.processes)
+        state = "alive" if sample.root_alive else "gone"
+        yield f"Main process {sample.root_pid} is {state}, {len(sample.processes)} processes in all, {ranks} of ranks."
+    for channel in known.channels:
+        moved = "" if channel.moved_ago_s is None else f"moved {duration(channel.moved_ago_s)} ago"
+        yield f"{channel.title}: {channel.now}; {moved or f'flat for {duration(channel.flat_s)}'}."
+    for rung in known.rungs:
+        if rung.detail:
+            yield f"{rung.title}: {rung.detail}."
 
 
 def _standing(known: Snapshot) -> list[str]:
