@@ -83,6 +83,8 @@ _LEARN_AFTER = 3
 _LABEL_LIMIT = 80
 # Transports within transports; three are seen in practice (kubectl over CRI over a wrapper).
 _NESTING = 6
+# A stamp beyond these is no clock's; and the calendar ends at 9999, which a bar's elapsed time must not reach.
+_FIRST_YEAR, _LAST_YEAR = 2000, 2199
 
 
 class Learned:
@@ -304,6 +306,8 @@ def _unpacked(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def _day_s(year: str, month: str, day: str) -> float | None:
+    if not _FIRST_YEAR <= int(year) <= _LAST_YEAR:
+        return None
     try:
         return (date(int(year), int(month), int(day)).toordinal() - 719163) * 86400.0
     except ValueError:

@@ -808,8 +808,8 @@ def test_a_watchdogs_word_is_stuck_and_failed_once_the_process_goes():
 def test_leaked_semaphores_alone_leave_the_start_going():
     heard = talk(
         ONE + at("42:22", DIST, DISTED, LOAD)
-        + raw("/usr/lib/python3.12/multiprocessing/resource_tracker.py:279: UserWarning: resource_tracker: There appear "
-              "to be 1 leaked semaphore objects to clean up at shutdown")
+        + raw("/usr/lib/python3.12/multiprocessing/resource_tracker.py:279: UserWarning: resource_tracker: There "
+              "appear to be 1 leaked semaphore objects to clean up at shutdown")
     )  # fmt: skip
     assert outcome(heard)[0] == "starting"
 
