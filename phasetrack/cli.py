@@ -51,6 +51,22 @@ class _Group(typer.core.TyperGroup):
             raise typer.Exit(Exit.OK) from None
         return found
 
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Examples under the list of commands, too."""
+        from phasetrack.teach import epilog
+
+        self.epilog = epilog("")
+        super().format_epilog(ctx, formatter)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Give each command its examples, and its line in the list."""
+        from phasetrack.teach import teach
+
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            teach(command, cmd_name)
+        return command
+
 
 app = typer.Typer(
     name="phasetrack",
