@@ -195,7 +195,7 @@ WITH_ETA = starting(
             **ranks(8, tuple(range(8)))),
         *(replace(r, expected=Range(20, 300, 620)) if r.phase == "target_graph" else r for r in PLANNED),
     ),
-    eta=Eta(360.0, 500.0, 660.0, "learned", 9, "9 like boots", done_fraction=0.1),
+    eta=Eta(360.0, 500.0, 660.0, "learned", 9, "9 like boots", done_fraction=0.1, finish_s=T0 + 28 + 500),
 )  # fmt: skip
 
 _TRACE = (

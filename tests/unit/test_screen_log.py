@@ -48,6 +48,18 @@ def test_back_is_the_way_forward_reversed(data, raw, block):
     assert there == [0] or Lines(Bytes(data), raw=raw).last() == there[-1]
 
 
+@given(st.lists(logs, max_size=6), st.booleans())
+def test_a_growing_log_always_has_the_last_line_that_a_fresh_look_finds(parts, raw):
+    growing = Bytes(b"")
+    lines = Lines(growing, raw=raw)
+    for part in parts:
+        growing.data += part
+        fresh = Lines(Bytes(growing.data), raw=raw)
+        assert lines.last() == fresh.last()
+        assert lines.after(lines.last()) == fresh.after(fresh.last())
+        assert lines.text(lines.last()) == fresh.text(fresh.last())
+
+
 @given(logs, st.booleans(), blocks)
 def test_every_byte_belongs_to_the_line_that_begins_before_it(data, raw, block):
     there = walk(Lines(Bytes(data), raw=raw))
@@ -69,6 +81,7 @@ def test_raw_rows_are_the_cores_frames(data, block):
         (b"plain\n", "plain"),
         (b"\rLoading 1/2\rLoading 2/2\n", "Loading 2/2"),
         (b"long old text\rnew\n", "new" + "long old text"[3:]),
+        (b"a bar 10/10 [00:10<00:00]\ra bar done                \n", "a bar done"),
         (b"text\r\n", "text"),
         (b"bar\x1b[A\x1b[2Kother\n", "other"),
         (b"half\x00\x00\x00whole\n", "halfwhole"),
@@ -79,7 +92,7 @@ def test_a_line_shows_what_a_terminal_would_show_in_the_end(line, shown):
 
 
 def test_secrets_are_masked_wherever_a_line_is_shown():
-    assert tail(Bytes(b"x --api-key sk-abcdefghijklmnopqrstuv y\n"), 3) == ("x --api-key [redacted] y",)
+    assert tail(Lines(Bytes(b"x --api-key sk-abcdefghijklmnopqrstuv y\n")), 3) == ("x --api-key [redacted] y",)
 
 
 def test_a_line_without_an_end_of_twenty_megabytes_is_shown_at_once():
@@ -133,7 +146,7 @@ class Reader:
         self.bytes = Bytes(data)
         self.desk = Desk(UNICODE, "server.log")
         self.desk.news = News(known, (), len(data))
-        self.desk.pager.open(self.bytes, lambda: None)
+        self.desk.open_log(self.bytes, lambda: None)
 
     def press(self, *keys: str):
         act = None

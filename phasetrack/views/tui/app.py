@@ -25,7 +25,6 @@ from phasetrack.views.tui.canvas import Canvas
 from phasetrack.views.tui.desk import Desk
 from phasetrack.views.tui.feed import News
 from phasetrack.views.tui.look import ASCII, UNICODE
-from phasetrack.views.tui.paging import tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +80,7 @@ class Spool:
         try:
             feed = self._make_feed()
             try:
-                self._desk.pager.open(feed.pages, self._poke)
+                self._desk.open_log(feed.pages, self._poke)
                 self._follow(feed)
             finally:
                 feed.close()
@@ -90,11 +89,14 @@ class Spool:
             self._poke()
 
     def _follow(self, feed: Feed) -> None:
+        from phasetrack.views.tui.paging import Lines, tail
+
+        lines = Lines(feed.pages)
         while not self._stopping.is_set():
             if (known := feed.next()) is None:
                 continue
             rows = self._desk.home.tail_rows
-            self._news = News(known, tail(feed.pages, rows), feed.pages.size(), feed.unread_bytes, feed.notice)
+            self._news = News(known, tail(lines, rows), feed.pages.size(), feed.unread_bytes, feed.notice)
             self._poke()
 
 

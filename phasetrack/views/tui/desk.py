@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Outcome, Snapshot, Verdict, VerdictState
 from phasetrack.views.tui.acts import Ask, Back, Copy, OpenLog, Quit, Say, Show
-from phasetrack.views.tui.boots import Boots
 from phasetrack.views.tui.feed import News
 from phasetrack.views.tui.header import title
-from phasetrack.views.tui.help import Help
 from phasetrack.views.tui.home import Home
-from phasetrack.views.tui.logview import LogView
 from phasetrack.views.tui.look import BLANK, Line
-from phasetrack.views.tui.ranks import Ranks
-from phasetrack.views.tui.why import Why
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from phasetrack.views.tui.acts import Act, Size, View
+    from phasetrack.views.tui.feed import Pages
+    from phasetrack.views.tui.logview import LogView
     from phasetrack.views.tui.look import Look
 
 _VIEWS = {"m": "home", "l": "log", "r": "ranks", "w": "why", "b": "boots", "?": "help", "f1": "help"}
@@ -39,17 +38,37 @@ class Desk:
         self.asked: str | None = None  # what is being asked for
         self.typed = ""
         self.home = Home(look, path)
-        self.pager = LogView(look)
-        self._views: dict[str, View] = {
-            "home": self.home, "log": self.pager, "ranks": Ranks(look), "why": Why(look), "boots": Boots(look),
-            "help": Help(look),
-        }  # fmt: skip
+        self._views: dict[str, View] = {"home": self.home}
+        self._pager: LogView | None = None
+        self._log: tuple[Pages, Callable[[], None]] | None = None
         self._trail = ["home"]
 
     @property
     def view(self) -> View:
         """The picture that is shown."""
-        return self._views[self._trail[-1]]
+        name = self._trail[-1]
+        if name == "log":
+            return self.pager
+        if name not in self._views:
+            self._views[name] = _other_view(name, self.look)
+        return self._views[name]
+
+    @property
+    def pager(self) -> LogView:
+        """The log view; made when it is first looked at."""
+        if self._pager is None:
+            from phasetrack.views.tui.logview import LogView
+
+            self._pager = LogView(self.look)
+            if self._log is not None:
+                self._pager.open(*self._log)
+        return self._pager
+
+    def open_log(self, pages: Pages, poke: Callable[[], None]) -> None:
+        """Take the log's bytes; ``poke`` asks for a new picture. For the feed's thread."""
+        self._log = pages, poke
+        if self._pager is not None:
+            self._pager.open(pages, poke)
 
     def picture(self, size: Size) -> list[Line]:
         """Exactly as many lines as the screen has."""
@@ -134,3 +153,14 @@ class Desk:
     def _go(self, view: str) -> None:
         """A view stands in the trail once: going back never goes in circles."""
         self._trail = ["home"] if view == "home" else [*(name for name in self._trail if name != view), view]
+
+
+def _other_view(name: str, look: Look) -> View:
+    """A view that not everybody opens: the first picture does not wait for its code."""
+    from phasetrack.views.tui.boots import Boots
+    from phasetrack.views.tui.help import Help
+    from phasetrack.views.tui.ranks import Ranks
+    from phasetrack.views.tui.why import Why
+
+    makers: dict[str, Callable[[Look], View]] = {"ranks": Ranks, "why": Why, "boots": Boots, "help": Help}
+    return makers[name](look)

@@ -15,10 +15,10 @@ from rich.cells import cell_len
 from phasetrack.core.model import Outcome, VerdictState
 from phasetrack.views.tui.look import Line, Span, width_of
 from phasetrack.views.tui.rows import short
-from phasetrack.views.words import clock, duration, progress, size, span_of
+from phasetrack.views.words import clock, duration, eta_words, progress, size
 
 if TYPE_CHECKING:
-    from phasetrack.core.model import Eta, PhaseRow, Snapshot
+    from phasetrack.core.model import PhaseRow, Snapshot
     from phasetrack.views.tui.feed import News
     from phasetrack.views.tui.look import Look
 
@@ -270,21 +270,14 @@ def verdict(known: Snapshot, width: int, rows: int, look: Look) -> list[Line]:
 
 def expectation(known: Snapshot, width: int, look: Look) -> list[Line]:
     """How long still, with the source of the estimate; nothing where nothing is known."""
-    if known.eta is None or known.outcome is not Outcome.STARTING or known.ended:
+    if known.outcome is not Outcome.STARTING or known.ended or not (words := eta_words(known.eta)):
         return []
-    words = eta_words(known.eta)
-    return [look.line(look.cut(words, width), "bold")] if words else []
+    return [look.line(look.cut(sentence(words), width), "bold")]
 
 
-def eta_words(eta: Eta) -> str:
-    """``Ready in 6–11 min, 9 like boots``; a reason where there is no number."""
-    if eta.low_s is None or eta.high_s is None:
-        return f"Ready in: not known, {eta.why}" if eta.why else ""
-    from phasetrack.core.model import Range
-
-    text = f"Ready in {span_of(Range(eta.low_s, eta.mid_s or eta.low_s, eta.high_s))}"
-    source = eta.source or (f"{eta.runs} like boots" if eta.runs else "")
-    return ", ".join(part for part in (text, source, eta.why) if part)
+def sentence(words: str) -> str:
+    """With a capital; the rest as it is."""
+    return words[:1].upper() + words[1:]
 
 
 def notes(news: News, width: int, look: Look, *, warnings: bool) -> list[Line]:

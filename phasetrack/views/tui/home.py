@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from phasetrack.core.model import Outcome
-from phasetrack.views.plain import status_line
 from phasetrack.views.tui import header
 from phasetrack.views.tui.acts import BOTTOM, TOP, Copy, Draw, OpenLog, Say, Size, steps
 from phasetrack.views.tui.endings import compact_phases, failure_lines, ready_lines
@@ -187,6 +186,8 @@ class Home:
             self.tail_rows = min(max(self.tail_rows + (1 if key == "+" else -1), 0), size.height)
             return Draw()
         if key == "y":
+            from phasetrack.views.plain import status_line
+
             return Copy(status_line(known))
         return None
 

@@ -7,9 +7,10 @@ Searching and counting run in threads, which only ever set a value and ask for a
 from __future__ import annotations
 
 import threading
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 from phasetrack.views.tui import find
 from phasetrack.views.tui.acts import BOTTOM, TOP, Ask, Back, Copy, Draw, Say, steps
@@ -119,11 +120,9 @@ class LogView:
 
     # --- rows ---------------------------------------------------------------------------------------
 
-    def _parts(self, lines: Lines, start: int) -> list[str]:
+    def _parts(self, lines: Lines, start: int) -> tuple[str, ...]:
         text = self.look.text(lines.text(start))
-        if not self.wrap or cell_len(text) <= self._width:
-            return [text]
-        return list(_chop(text, self._width))
+        return _chopped(text, self._width) if self.wrap else (text,)
 
     def _next(self, lines: Lines, row: Row) -> Row | None:
         if self.wrap and row.part + 1 < len(self._parts(lines, row.start)):
@@ -196,7 +195,7 @@ class LogView:
         text = parts[min(row.part, len(parts) - 1)]
         mark = self.look.cursor if row == self.cursor else " "
         text = text if self.wrap else self.look.cut(text[self.column :], self._width)
-        tone = "bad" if next(find.ERRORS.marks(text), None) is not None else ""
+        tone = "bad" if find.is_error(text) else ""
         spans = [Span(mark + " ", "busy"), *self._marked(text, tone)]
         return Line(tuple(spans), number)
 
@@ -427,11 +426,22 @@ def _phase_at(known: Snapshot, offset: int) -> str:
     return "in " + max(begun, key=lambda row: row.begin_offset or 0).title
 
 
+@lru_cache(maxsize=64)
+def _chopped(text: str, width: int) -> tuple[str, ...]:
+    """Rows of one line; each of them is asked for when a page is drawn."""
+    return tuple(_chop(text, width)) or ("",)
+
+
 def _chop(text: str, width: int) -> Iterator[str]:
-    """Rows of exactly a width, as a terminal wraps."""
-    while cell_len(text) > width:
-        head = set_cell_size(text, width).rstrip() or text[0]
-        head = text[: len(head)]
-        yield head
-        text = text[len(head) :]
-    yield text
+    """Rows of a width, as a terminal wraps; in one pass, since a line may be long."""
+    if cell_len(text) == len(text):
+        yield from (text[at : at + width] for at in range(0, len(text), width))
+        return
+    begin = used = 0
+    for at, letter in enumerate(text):
+        cells = cell_len(letter)
+        if used + cells > width and at > begin:
+            yield text[begin:at]
+            begin, used = at, 0
+        used += cells
+    yield text[begin:]

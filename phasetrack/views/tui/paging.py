@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from phasetrack.core.model import End, Segment
 from phasetrack.core.redact import redact
-from phasetrack.core.segments import LIMIT, Segmenter, clean, overwrite
+from phasetrack.core.segments import LIMIT, clean
 
 if TYPE_CHECKING:
     from phasetrack.views.tui.feed import Pages
@@ -27,6 +26,7 @@ _KEPT = 8192  # line ends and texts that are remembered
 
 # A carriage return begins a redraw, unless it only stands before a line feed.
 _REDRAW = re.compile(rb"\n|\r+(?=[^\r\n])")
+_FRAMES = re.compile(rb"\r+|\x1b\[\d*A")
 _DRAWN = re.compile(rb"[\r\x00\x08]|\x1b\[\d*A")
 
 
@@ -39,6 +39,8 @@ class Lines:
         self._block = block
         self._raw = raw
         self._next: dict[int, int] = {}
+        self._open: tuple[int, int] = (-1, 0)  # the start of a line without an end, and up to where it has none
+        self._last: tuple[int, int] = (0, -1)  # up to where the last line was looked for, and its start
         self._previous: dict[int, int] = {}
         self._texts: dict[int, str] = {}
 
@@ -50,12 +52,13 @@ class Lines:
         stop = offset
         while stop > low:
             begin = max(stop - self._block, low)
-            ahead = self._pages.read(begin, stop - begin + _AHEAD)
-            at = ahead.rfind(b"\n", 0, stop - begin) + 1
+            back = max(begin - 1, low)  # a redraw is known by the byte before it
+            ahead = self._pages.read(back, stop - back + _AHEAD)
+            at = ahead.rfind(b"\n", 0, stop - back) + 1
             if self._raw:
-                at = max(at, _last_redraw(ahead, offset - begin if stop == offset else stop - begin - 1, at))
+                at = _last_redraw(ahead, stop - back - (stop != offset), at)
             if at > 0:
-                return begin + at
+                return back + at
             stop = begin
         return low
 
@@ -75,9 +78,12 @@ class Lines:
 
     def _find(self, start: int) -> int | None:
         position, begun = start, not self._raw
+        if start == self._open[0] and not self._raw:
+            position = self._open[1]
         while position - start < _FAR:
             block = self._pages.read(position, self._block)
             if not block:
+                self._open = (start, position)
                 return None
             whole = len(block)
             if self._raw:
@@ -110,9 +116,19 @@ class Lines:
         return self.start(start - 1) if known is None else known
 
     def last(self) -> int:
-        """Where the last line begins."""
+        """Where the last line begins. What has been looked at is not looked at again: it may be long."""
         size = self._pages.size()
-        return self.start(max(size - 1, 0))
+        seen, start = self._last
+        if start < self._pages.begin() or self._raw or not self._is_one_line(seen, size):
+            start = self.start(max(size - 1, 0))
+        self._last = (size, start)
+        return start
+
+    def _is_one_line(self, seen: int, size: int) -> bool:
+        """Whether no line has begun between two sizes of the log."""
+        if size - seen > _BLOCK:
+            return False
+        return b"\n" not in self._pages.read(max(seen - 1, 0), size - max(seen, 1))
 
     def text(self, start: int) -> str:
         """A line as it is shown, secrets masked; of an over-long one its end, which a terminal shows last."""
@@ -153,25 +169,28 @@ def _last_redraw(block: bytes, limit: int, least: int) -> int:
 
 
 def collapse(line: bytes) -> str:
-    """What a terminal shows in the end of one line with all its redraws."""
+    """What a terminal shows in the end of one line with all its redraws.
+
+    A redraw begins in the first column and leaves standing what it does not reach. Blanks at its end reach:
+    bars wipe out their longer selves with them. So only frames longer than all later ones still show, by their
+    ends.
+    """
     line = line.rstrip(b"\r\n")
     if _DRAWN.search(line) is None:
         return clean(line)
-    frames: list[str] = []
-    goes_on = False
-    for segment in Segmenter().feed(line + b"\n"):
-        assert isinstance(segment, Segment)  # noqa: S101 - nothing is swallowed here
-        if goes_on:
-            frames[-1] += segment.text
-        else:
-            frames.append(segment.text)
-        goes_on = segment.end is End.CUT
-    return overwrite(frames)
+    shown = ""
+    for frame in reversed(_FRAMES.split(line.replace(b"\0", b""))):
+        if len(frame) > len(shown):
+            shown += _with_blanks(frame)[len(shown) :]
+    return shown.rstrip()
 
 
-def tail(pages: Pages, rows: int) -> tuple[str, ...]:
-    """The last lines as a terminal would show them, the newest last; empty ones are left out."""
-    lines = Lines(pages)
+def _with_blanks(frame: bytes) -> str:
+    return clean(frame) + " " * (len(frame) - len(frame.rstrip(b" ")))
+
+
+def tail(lines: Lines, rows: int) -> tuple[str, ...]:
+    """The last lines, the newest last; empty ones are left out."""
     found: list[str] = []
     at: int | None = lines.last()
     tried = 0

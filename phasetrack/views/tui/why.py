@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Basis, Outcome, Status
 from phasetrack.views.tui.endings import failure_lines
-from phasetrack.views.tui.header import badge, current, eta_words
+from phasetrack.views.tui.header import badge, current, sentence
 from phasetrack.views.tui.look import BLANK, Line, Span
 from phasetrack.views.tui.reader import Reader
-from phasetrack.views.words import clock, duration, progress, span_of
+from phasetrack.views.words import clock, duration, eta_words, progress, span_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,9 +111,8 @@ def _standing(known: Snapshot) -> list[str]:
 def _expectation(known: Snapshot) -> list[str]:
     if known.outcome is not Outcome.STARTING:
         return []
-    if known.eta is None:
-        return ["Not known: there is no history of like starts yet."]
-    return [eta_words(known.eta) + "."]
+    words = eta_words(known.eta)
+    return [sentence(words) + "." if words else "Not known: there is no history of like starts yet."]
 
 
 def _warnings(known: Snapshot) -> list[str]:
