@@ -25,7 +25,7 @@ from phasetrack.core.deadlines import deadline
 from phasetrack.core.model import Outcome, Sign, Verdict, VerdictState
 from phasetrack.core.say import duration
 from phasetrack.core.state import axes
-from phasetrack.core.titles import DETOKENIZER, MAIN, RANK
+from phasetrack.core.titles import DETOKENIZER, MAIN, OTHER, RANK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +44,9 @@ _HELD_S = 600.0
 # The engine itself notices a dead rank within 5 s (0.5.10+), and says more than we can.
 _LOST_GRACE_S = 4.0
 _LATER_S = 2.0
+# A child that imports takes its title within this time, or is larger than a mere helper by then.
+_UNTITLED_S = 60.0
+_IMPORTED_BYTES = 64 << 20
 _BLOCKED_S = 300.0  # state D without a byte read: storage that does not answer
 _STALE_S = 15.0  # evidence older than this is none
 # Channels that see different things; compilers, caches and downloads are usually still.
@@ -283,7 +286,17 @@ def _never_seen(known: Snapshot, evidence: Evidence) -> tuple[Sign, ...]:
         return tuple(Sign(f"{rank} has no process") for rank in sorted(spoke - here) if tuple(axes(rank)) in shapes)
     titled = any(process.role == DETOKENIZER for process in evidence.processes)
     begun = any(row.phase in {"dist_init", "target_load"} for row in known.phases)
-    return (Sign("the scheduler has no process"),) if titled and begun and not here else ()
+    if not titled or not begun or here or any(_may_be_rank(process, evidence) for process in evidence.processes):
+        return ()
+    return (Sign("the scheduler has no process"),)
+
+
+def _may_be_rank(process: ProcessSample, evidence: Evidence) -> bool:
+    """A child that still imports has no title yet; seen with two replicas, whose controller starts them late."""
+    if process.role != OTHER or process.pid == evidence.root_pid:
+        return False
+    young = process.started_s is None or evidence.now_s - process.started_s < _UNTITLED_S
+    return young or (process.rss_bytes or 0) > _IMPORTED_BYTES
 
 
 def _blocked(known: Snapshot, evidence: Evidence) -> Verdict | None:

@@ -266,6 +266,21 @@ def test_a_rank_that_compiles_its_imports_is_not_missed():
     assert scene.state == "progressing"
 
 
+def test_a_scheduler_that_was_dead_before_we_came_is_missed():
+    scene = Scene().runs(ROOT, "python3").runs(ROOT + 90, "sglang::detokenizer")
+    scene.says(f"42:04 | {args(tp_size=1)}\n42:20 | Init torch distributed begin.").pass_(6)
+    assert scene.state == "stuck"
+    assert "the scheduler has no process" in scene.known.verdict.because
+
+
+def test_replicas_that_still_import_are_not_missed():
+    """Seen with two replicas: the controller starts its schedulers late, and they take their titles later still."""
+    scene = Scene().runs(ROOT, "python3").runs(ROOT + 90, "sglang::detokenizer").runs(RANK, "python3")
+    scene.runs(ROOT + 50, "sglang::data_parallel_controller")
+    scene.says(f"42:04 | {args(tp_size=1, dp_size=2)}\n42:20 | Init torch distributed begin.").pass_(100)
+    assert scene.state == "quiet"
+
+
 def test_storage_that_does_not_answer_is_stuck():
     scene = loading().is_(RANK, state="D").pass_(200)
     assert scene.state == "suspect"
