@@ -114,7 +114,7 @@ class _Checker:
         if rule not in claimants:
             yield Problem(rule.id, "does not match its own sample", sample)
         for other in claimants:
-            if other is not rule:
+            if other is not rule and not _is_apart(rule, other):
                 yield Problem(rule.id, f"shares a sample with {other.id}", sample)
         if rule in claimants and not any(found is rule for found in self._pipeline(rule, sample)):
             yield Problem(rule.id, "matches its sample, but the pipeline does not find it", sample)
@@ -136,7 +136,9 @@ class _Checker:
         self.classifier.learned = Learned()  # nothing that another sample taught
         events = [event for segment in _segments(sample) for event in self.classifier.classify(segment)]
         if rule.where is Where.EXCEPTION:
-            return [self.classifier.kind_of(event.text) for event in events]
+            return [self.classifier.kind_of(event.text, rule.engine) for event in events]
+        if rule.inside:  # it is asked only where a rule of another pack knows the line
+            events = [self.classifier.reading(event, rule.engine) for event in events if event.rule is not None]
         return [event.rule for event in events if _is_kind(event, rule)]
 
     def _patience(
@@ -155,6 +157,11 @@ class _Checker:
         began = self.clock()
         match(text)
         return self.clock() - began
+
+
+def _is_apart(rule: Rule, other: Rule) -> bool:
+    """Whether two rules never see the same line: one acts in its own engine's boots only, before the other."""
+    return rule.engine != other.engine and (rule.inside or other.inside)
 
 
 def _is_kind(event: Event, rule: Rule) -> bool:

@@ -8,6 +8,7 @@ message whose digits alone differ from one seen before is known already. Rules c
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -78,18 +79,25 @@ class Classifier:
         self.matchers: list[Matcher] = []
         self._by_key: dict[str, list[Matcher]] = {}
         self._loose: list[Matcher] = []
-        self._bars = [Matcher(rule, order) for order, rule in enumerate(patterns.rules) if rule.bar is not None]
+        bars = [(order, rule) for order, rule in enumerate(patterns.rules) if rule.bar is not None]
+        self._bars = [Matcher(rule, order) for order, rule in bars if not rule.inside]
+        self._inside: dict[str, list[Matcher]] = {}  # engine -> rules that act in its boots only
         self._bar_memo: dict[str, Rule | None] = {}
         self._memo: dict[str, Matcher | None] = {}
         for order, rule in enumerate(patterns.rules):
             if rule.match is not None:
                 self._index(Matcher(rule, order))
+            elif rule.inside:
+                self._inside.setdefault(rule.engine, []).append(Matcher(rule, order))
         self._users = [matcher for matcher in (*self.matchers, *self._bars) if not matcher.rule.trusted]
 
     def _index(self, matcher: Matcher) -> None:
         self.matchers.append(matcher)
         if matcher.rule.where is Where.EXCEPTION:
             self.exceptions.append(matcher)
+            return
+        if matcher.rule.inside:
+            self._inside.setdefault(matcher.rule.engine, []).append(matcher)
             return
         heads = literal_heads(matcher.rule.match or "")
         if not heads or min(map(len, heads)) < _KEY:
@@ -128,6 +136,8 @@ class Classifier:
 
     def _event(self, segment: Segment, prefix: Prefix, message: str, *, open_tail: bool) -> Event:
         timed = prefix.stamp_s is not None or prefix.outer_s is not None
+        if prefix.library and prefix.level == "ERROR":
+            timed = False  # vLLM puts its prefix before every line of a traceback
         matcher = None if prefix.foreign else self.find(message)
         if matcher is None:
             return Event(segment.place, None, prefix, None, message, EMPTY, None, open_tail, not timed)
@@ -169,12 +179,23 @@ class Classifier:
             matcher for matcher in self.matchers if matcher.rule.where is not Where.EXCEPTION and matcher.match(message)
         ]
 
-    def kind_of(self, exception: str) -> Rule | None:
-        """Name the kind of failure by the last line of a traceback."""
-        for matcher in self.exceptions:
-            if matcher.match(exception) is not None:
-                return matcher.rule
+    def kind_of(self, exception: str, engine: str = "") -> Rule | None:
+        """Name the kind of failure by the last line of a traceback, as a boot of an engine knows it."""
+        for inside in (True, False):
+            for matcher in self.exceptions:
+                rule = matcher.rule
+                fits = rule.engine == engine or (not inside and (rule.generic or not rule.trusted or not engine))
+                if fits and rule.inside is inside and matcher.match(exception) is not None:
+                    return rule
         return None
+
+    def reading(self, event: Event, engine: str) -> Event:
+        """A line of another pack as a boot of an engine reads it: by the engine's own rule, where it has one."""
+        text = event.text if event.bar is None else event.bar.desc
+        for matcher in self._inside.get(engine, ()):
+            if (matcher.rule.bar is None) == (event.bar is None) and (found := matcher.match(text)) is not None:
+                return event._replace(rule=matcher.rule, fields=convert(found.groupdict()))
+        return event
 
     def bar_rule(self, desc: str) -> Rule | None:
         """Find the rule of a bar by its description; unknown bars have none."""
@@ -234,22 +255,23 @@ def _finite(text: str) -> float:
 _SPECIAL = set(".^$*+?{}[]|()")
 
 
-def literal_heads(pattern: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def literal_heads(pattern: str) -> tuple[str, ...]:
     """Literal texts, one of which every match begins with; empty where that cannot be told.
 
     Understands a plain beginning and one leading group of plain alternatives: ``(?:A|B)rest``.
     """
     pattern = pattern.removeprefix("^")
     if _has_top_alternative(pattern):
-        return []
+        return ()
     if pattern.startswith("(?:"):
         inside, behind = _leading_group(pattern)
         if inside is None or behind[:1] in set("?*{"):
-            return []
+            return ()
         options = inside.split("|")
         tails = [_literal(option) for option in options]
-        return [text + (_literal(behind)[0] if whole else "") for text, whole in tails]
-    return [_literal(pattern)[0]]
+        return tuple(text + (_literal(behind)[0] if whole else "") for text, whole in tails)
+    return (_literal(pattern)[0],)
 
 
 def _has_top_alternative(pattern: str) -> bool:
@@ -297,6 +319,7 @@ def _literal(pattern: str) -> tuple[str, bool]:
     return "".join(text), True
 
 
+@lru_cache(maxsize=4096)
 def _needle(pattern: str) -> str:
     """Find the longest literal text that every match must hold; empty where none is sure."""
     if _has_top_alternative(pattern):

@@ -38,6 +38,7 @@ from phasetrack.core.state import (
     Row,
     Span,
     State,
+    axes,
     rank_key,
     rule_versions,
 )
@@ -62,12 +63,25 @@ _TAGS_KEPT = 256  # a hostile log could hold as many as lines
 class Machine:
     """Folds events into a ``State`` and tells what changed."""
 
-    def __init__(self, patterns: PatternSet, kind_of: Callable[[str], Rule | None]) -> None:
-        """Take the patterns, and the lookup of a failure's kind by its exception line."""
+    def __init__(
+        self,
+        patterns: PatternSet,
+        kind_of: Callable[[str, str], Rule | None],
+        reading: Callable[[Event, str], Event],
+    ) -> None:
+        """Take the patterns, and two lookups that depend on the engine of a boot.
+
+        Args:
+            patterns: all packs, merged.
+            kind_of: exception line, engine -> the kind of failure.
+            reading: a line of another engine's pack, engine -> the line as that engine reads it.
+        """
         self.state = State()
         self._patterns = patterns
         self._kind_of = kind_of
-        self._failing: dict[str, Failing] = {}
+        self._reading = reading
+        self._engines = frozenset(patterns.packages.values())
+        self._failing: dict[tuple[str, str], Failing] = {}
         self._records: list[Record] = []
         self._soft: set[int] = set()  # boots whose failure may be taken back
         self._place: Place | None = None
@@ -78,6 +92,7 @@ class Machine:
     def advance(self, event: Event) -> list[Record]:
         """Take one event; answer the records that it gives rise to."""
         self._records = []
+        event = self._as_read(event)
         rule = event.rule
         at = self.state.clock.at(event.prefix, known=rule is not None and not rule.generic)
         self._place, self._at_s = event.place, at
@@ -88,6 +103,21 @@ class Machine:
         else:
             self._known(event, at)
         return self._records
+
+    def _as_read(self, event: Event) -> Event:
+        """A line as the engine of its boot reads it: another engine's own words mean nothing there."""
+        rule = event.rule
+        boot = None if rule is None else self._boot_of(event)
+        if rule is None or boot is None or opens(rule) or not self._is_foreign(boot, rule):
+            return event
+        event = self._reading(event, boot.engine)
+        if event.rule is rule and not rule.generic:
+            return event._replace(rule=None, fields={})
+        return event
+
+    def _is_foreign(self, boot: Boot, rule: Rule) -> bool:
+        """Whether a rule is another engine's. A user's pack without a package of its own adds to every engine."""
+        return boot.engine != rule.engine and self._engines.issuperset((boot.engine, rule.engine))
 
     def bulk(self, run: Bulk, event: Event) -> list[Record]:
         """Step over a run of serving lines: they move the time, and nothing else."""
@@ -111,11 +141,10 @@ class Machine:
         else:
             failing.stamped(event.prefix.rank)
             self._note_preamble(event, at)
-        if not event.open:
+        if event.text and not event.open:
             self.state.unmatched_lines += 1
         if boot is not None:
-            if event.prefix.engine:
-                boot.stamped += 1
+            boot.stamped += boot.has_form(event.prefix)
             self._hear(boot, at, stamped=event.prefix.stamp_s is not None)
 
     def _known(self, event: Event, at: float | None) -> None:
@@ -133,13 +162,16 @@ class Machine:
         if boot is None:
             return
         boot.landmarks += 1
-        boot.stamped += event.prefix.engine
+        boot.stamped += boot.has_form(event.prefix)
         if not rule.generic:
             rule_versions(boot, rule)
         self._hear(boot, at, stamped=event.prefix.stamp_s is not None)
         self._act(boot, event, rule, at if at is not None else boot.heard_s)
 
     def _act(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
+        if "config" in event.fields and not boot.args:
+            names = self._patterns.arguments.get(boot.engine, {})
+            self._set_args(boot, plan.parse_config(str(event.fields["config"]), names))
         self._take_facts(boot, event, rule)
         if rule.role is Role.FAILURE:
             self._fail(boot, event, rule, at)
@@ -147,7 +179,10 @@ class Machine:
         if rule.role is Role.WARNING:
             self._warn(boot, rule.id, event)
         for phase in rule.ends:
-            self._end_if_open(boot, phase, event, at, Basis.INFERRED)
+            if rule.everywhere:
+                self._end_everywhere(boot, phase, event, at, Basis.INFERRED)
+            else:  # that a server is ready says that it listens, too
+                self._end_if_open(boot, phase, event, at, Basis.LOGGED if rule.phase == "ready" else Basis.INFERRED)
         if rule.activity is not None:
             self._do(boot, event, rule, at)
         elif rule.phase is not None:
@@ -164,10 +199,17 @@ class Machine:
             self._request(boot, event, rule, at)
         elif phase == "http_up":
             self._http(boot, event, rule, at)
+        elif opens(rule) and "args" not in event.fields:
+            return  # the boot's own row is open since it began
         elif role is Role.BEGIN or (rule.implies and role is not Role.END):
             self._begin(boot, event, rule, at)
         elif role is Role.END and phase is not None:
-            self._end(boot, phase, event, at)
+            if rule.everywhere and boot.has(phase):
+                self._end_everywhere(boot, phase, event, at, Basis.LOGGED)
+            else:
+                self._end(boot, phase, event, at)
+            if rule.then is not None and rule.then not in boot.rank(event.prefix.rank).passed:
+                self._open_row(boot, rule.then, event, at, Basis.INFERRED, rank=event.prefix.rank)
 
     # --- boots --------------------------------------------------------------------------------------
 
@@ -190,9 +232,23 @@ class Machine:
         boot = self._boot_of(event)
         if boot is None:
             return None if rule.generic or rule.where is Where.ECHO else self._open_boot(event, at, rule.engine)
+        if opens(rule):
+            return boot if self._goes_on(boot, event, at, rule) else self._open_boot(event, at, rule.engine)
         if boot.is_over or boot.ready is not None:
             return self._after_end(boot, event, at, rule)
         return boot
+
+    def _goes_on(self, boot: Boot, event: Event, at: float | None, rule: Rule) -> bool:
+        """Whether a line that opens boots is of this start: told twice, or by another process of it."""
+        if self._is_foreign(boot, rule):
+            return False
+        if at is not None and boot.heard_s is not None and at < boot.heard_s:
+            return True
+        if boot.is_over or boot.ready is not None:
+            return False
+        if event.prefix.rank:
+            return boot.rank(event.prefix.rank).passed.isdisjoint(OF_RANKS)
+        return all(row.phase in {"bootstrap", "download"} for row in boot.rows)
 
     def _after_end(self, boot: Boot, event: Event, at: float | None, rule: Rule) -> Boot:
         """A begin that its rank has already passed, and no earlier than what was seen, is a new boot's."""
@@ -206,7 +262,8 @@ class Machine:
     def _args(self, event: Event, at: float | None, rule: Rule) -> Boot:
         args = plan.parse_args(str(event.fields["args"]))
         boot = self._boot_of(event)
-        if boot is not None and self._is_same_start(boot, args, at, event.prefix.server):
+        same = boot is not None and not self._is_foreign(boot, rule)
+        if boot is not None and same and self._is_same_start(boot, args, at, event.prefix.server):
             if not boot.args or plan.number(args, "node_rank", 0) < plan.number(boot.args, "node_rank", 0):
                 self._set_args(boot, args)
             boot.nodes.add(plan.number(args, "node_rank", 0))
@@ -240,7 +297,9 @@ class Machine:
 
     def _set_args(self, boot: Boot, args: dict[str, Value]) -> None:
         boot.args = args
-        boot.plan = plan.expected_phases(args)
+        own = self._patterns.own_phases.get(boot.engine)
+        expected = plan.expected_phases(args)
+        boot.plan = tuple(phase for phase in expected if own is None or (phase in own and own[phase].planned))
         for name in ("model_path", "tp_size", "pp_size", "dp_size", "nnodes", "node_rank", "speculative_algorithm"):
             if args.get(name) is not None:
                 self._tell("fact", boot, {"name": name, "value": args[name]})
@@ -252,7 +311,7 @@ class Machine:
         if early is not None and (at is None or 0 <= at - early[1] <= _PREAMBLE_S):
             place, started = early
         self.state.count += 1
-        boot = Boot(self.state.count, tag, place, engine, started)
+        boot = Boot(self.state.count, tag, place, engine, started, library=event.prefix.library)
         self._retire(tag)
         self.state.live[tag] = self.state.shown = boot
         boot.heard_s = started
@@ -268,7 +327,7 @@ class Machine:
                 self.state.kept = old
             self.state.past.append(summarize_boot(old))
             self._soft.discard(old.number)
-            self._failing.pop(tag, None)
+            self._failing = {key: open_ones for key, open_ones in self._failing.items() if key[0] != tag}
 
     def _note_preamble(self, event: Event, at: float | None) -> None:
         """Remember the first stamped line of each writer that may already be its next boot's."""
@@ -306,7 +365,7 @@ class Machine:
     def _resolve_begin(self, boot: Boot, rank: RankState, rule: Rule) -> str | None:
         """Tell target from draft by counting; rule 3."""
         phase, last = rule.phase, rank.last
-        if phase == "dist_init" and rank.loads and "dist_init" in rank.passed:
+        if phase == "dist_init" and rank.loads and "dist_init" in rank.passed and not rule.implies:
             phase = "target_load"
         if phase in LOADS:
             if last is not None and last.is_open and last.phase in LOADS:
@@ -324,7 +383,9 @@ class Machine:
         return phase
 
     def _drafts(self, boot: Boot, loads: int) -> bool:
-        return loads > 1 or plan.has_draft(boot.args) is True
+        """Whether a draft has a pool of its own: in engines that tell of one."""
+        own = self._patterns.own_phases.get(boot.engine)
+        return (own is None or "draft_kv" in own) and (loads > 1 or plan.has_draft(boot.args) is True)
 
     def _captured_before_draft(self, boot: Boot, rule: Rule) -> bool:
         """0.4.2 and 0.4.3 print the same words for both captures; the target's came before the draft's load."""
@@ -384,6 +445,9 @@ class Machine:
     def _end(self, boot: Boot, phase: str, event: Event, at: float | None) -> None:
         """A printed end: of the open span, of one closed by inference, or of one whose begin was not seen."""
         rank = event.prefix.rank
+        if phase == "target_graph" and self._open_span(boot, rank, phase) is None:
+            drafts = self._open_span(boot, rank, "draft_graph")
+            phase = phase if drafts is None else drafts.phase  # one end for both, after the last capture
         span = self._open_span(boot, rank, phase) or self._inferred_end(boot, rank, phase)
         if span is None and phase in boot.rank(rank).passed and phase not in {*LOADS, *POOLS}:
             return  # a draft's own distributed init ends, or a capture says so twice
@@ -420,10 +484,19 @@ class Machine:
         return row.spans[rank]
 
     def _end_if_open(self, boot: Boot, phase: str, event: Event, at: float | None, basis: Basis) -> None:
-        rank = event.prefix.rank
         for row in boot.rows:
-            span = row.spans.get(rank)
+            span = row.spans.get(event.prefix.rank) if row.spans else row.hint
             if row.phase == phase and span is not None and span.is_open:
+                self._close(boot, span, event, at, basis)
+
+    def _end_everywhere(self, boot: Boot, phase: str, event: Event, at: float | None, basis: Basis) -> None:
+        """One process ends a phase for all ranks, or for those of its own replica."""
+        replica = axes(event.prefix.rank).get("DP", 0)
+        self._revoke(boot)
+        for row in boot.rows:
+            spans = [span for span in row.all_spans() if span.is_open and axes(span.rank).get("DP", 0) == replica]
+            for span in spans if row.phase in self._family(phase) else ():
+                boot.rank(span.rank).pools += span.phase in POOLS
                 self._close(boot, span, event, at, basis)
 
     def _close(self, boot: Boot, span: Span, event: Event, at: float | None, basis: Basis) -> None:
@@ -522,7 +595,7 @@ class Machine:
         row.moved = track
         changed = track.move(bar, at) or is_new
         if bar.desc:
-            track.title = bar.desc.partition("(")[0].strip()
+            track.title = tracks.title_of(bar)
         self._hear(boot, at, stamped=False)
         self._at_s = at
         if changed:
@@ -597,7 +670,7 @@ class Machine:
         """Keep a fact once per name: the first value of the first rank, as people count ranks."""
         draft = rule.phase in {*LOADS, *POOLS} and self._is_draft(boot, event.prefix.rank, rule)
         for name, value in event.fields.items():
-            if name == "args" or rule.role in {Role.FAILURE, Role.WARNING}:
+            if name in {"args", "config"} or rule.role in {Role.FAILURE, Role.WARNING}:
                 continue
             key = f"draft_{name}" if draft and not name.startswith("draft_") else name
             known = boot.facts.get(key)
@@ -627,10 +700,10 @@ class Machine:
     # --- failures -----------------------------------------------------------------------------------
 
     def _failing_of(self, event: Event) -> Failing:
-        tag = event.prefix.server
-        failing = self._failing.get(tag)
+        key = event.prefix.server, event.prefix.process
+        failing = self._failing.get(key)
         if failing is None:
-            failing = self._failing[tag] = Failing(self._patterns.packages)
+            failing = self._failing[key] = Failing(self._patterns.packages)
         return failing
 
     def _fail(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
@@ -660,7 +733,7 @@ class Machine:
         self._tell_failure(boot, record, record.rule)
 
     def _tell_failure(self, boot: Boot, record: FailingRecord, rule: Rule | None) -> None:
-        kind = self._kind(record) or rule
+        kind = self._kind(boot, record) or rule
         fatal = rule is None or rule.fatal
         phase = self._phase_at(boot, record.rank)
         failure = Failure(
@@ -686,8 +759,9 @@ class Machine:
             return ""
         return kind.remedies.get(phase or "", kind.remedy)
 
-    def _kind(self, record: FailingRecord) -> Rule | None:
-        known = [kind for kind in map(self._kind_of, record.exceptions) if kind is not None]
+    def _kind(self, boot: Boot, record: FailingRecord) -> Rule | None:
+        kinds = (self._kind_of(exception, boot.engine) for exception in record.exceptions)
+        known = [kind for kind in kinds if kind is not None]
         causes = [kind for kind in known if kind.fatal or kind.where is not Where.ECHO]
         return next(iter(causes or known), None)
 
@@ -796,6 +870,11 @@ class Machine:
     def records(self) -> Iterator[Record]:
         """The records of the last event."""
         yield from self._records
+
+
+def opens(rule: Rule) -> bool:
+    """Whether a line begins a boot: nothing of a start comes before it but stray notes."""
+    return rule.phase == "bootstrap" and rule.role is Role.BEGIN
 
 
 def ordered_rows(boot: Boot) -> list[Row]:

@@ -170,6 +170,7 @@ class PhaseInfo:
     quiet_why: str = ""  # why silence is normal here, one clause
     deadline_s: float | None = None  # the engine itself gives up after this long
     deadline_why: str = ""
+    planned: bool = True  # False: not every version tells of it, so no start waits for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,10 @@ class Rule:
     title: str = ""  # of the activity
     ends: tuple[str, ...] = ()  # phases of its rank that this line proves to be over
     implies: bool = False  # opens its phase, but only as an inference
+    then: str | None = None  # the phase that begins where this line ends its own, as an inference
+    everywhere: bool = False  # one process says it for all ranks
     generic: bool = False  # other programs print this too: it never opens a boot
+    inside: bool = False  # acts in boots of its own engine only, and there before another pack's rule
     where: Where | None = None
     fatal: bool = False
     cause: str = ""
@@ -210,6 +214,12 @@ class PatternSet:
     packages: Mapping[str, str]  # Python package in tracebacks -> engine
     titles: Mapping[str, str]  # engine -> its name in words
     packs: Mapping[str, str]  # engine -> "0.2.15 to 0.5.23", the versions the pack knows
+    own_phases: Mapping[str, Mapping[str, PhaseInfo]] = field(default_factory=dict)  # of engines with a package
+    arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # engine -> its names -> ours (SGLang's)
+
+    def phases_of(self, engine: str) -> Mapping[str, PhaseInfo]:
+        """What is known of the phases of an engine's boots: its own words first."""
+        return {**self.phases, **self.own_phases.get(engine, {})}
 
 
 # --- what the classifier says -----------------------------------------------------------------------
@@ -229,6 +239,7 @@ class Prefix(NamedTuple):
     engine: bool = False  # the stamp has the engine's form
     foreign: bool = False  # a harness's own line
     library: bool = False  # a library's log form inside the engine's process
+    process: str = ""  # "EngineCore_DP0 pid=7", where the engine's processes name themselves
 
 
 class Event(NamedTuple):

@@ -6,7 +6,8 @@ Owns the schema of a pack. It reads no file: it is given the text and a name for
 A pack::
 
     [pack]      schema = 1, engine, title, versions, package
-    [[phase]]   id, title, unit, silent_s = {typical, long, n, source}, quiet_why, deadline_s, deadline_why
+    [arguments] name of an argument = the name by which it is known here (SGLang's)
+    [[phase]]   id, title, unit, silent_s = {typical, long, n, source}, quiet_why, deadline_s, deadline_why, planned
     [[bulk]]    match: a whole message that only a serving engine prints
     [[rule]]    id, role, phase, match | bar, must_match, must_not_match, source, …
 """
@@ -33,7 +34,7 @@ UNITS = ("_s", "_ms", "_gib", "_bytes", "_tokens", "_count", "_percent", "_text"
 
 _GROUP = re.compile(r"\(\?P<(\w+)>")
 _PACK_KEYS = {"schema", "engine", "title", "versions", "package"}
-_PHASE_KEYS = {"id", "title", "unit", "silent_s", "quiet_why", "deadline_s", "deadline_why"}
+_PHASE_KEYS = {"id", "title", "unit", "silent_s", "quiet_why", "deadline_s", "deadline_why", "planned"}
 _RULE_KEYS = {f.name for f in fields(Rule)} - {"engine", "trusted"}
 # By the types that the model declares, so that a new key is checked as soon as it is there.
 _FLAGS = {f.name for f in fields(Rule) if f.type == "bool"} & _RULE_KEYS
@@ -60,14 +61,18 @@ def load_pack(text: str, name: str, *, trusted: bool = True) -> PatternSet:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as fault:
         raise PatternError(name, "", f"not valid TOML: {fault}", "mend the line that it names") from None
-    unknown = set(table) - {"pack", "phase", "bulk", "rule"}
+    unknown = set(table) - {"pack", "arguments", "phase", "bulk", "rule"}
     if unknown:
-        raise PatternError(name, f"[{min(unknown)}]", "unknown table", "known: [pack], [[phase]], [[bulk]], [[rule]]")
+        known = "known: [pack], [arguments], [[phase]], [[bulk]], [[rule]]"
+        raise PatternError(name, f"[{min(unknown)}]", "unknown table", known)
     return _Reader(name, trusted=trusted).read(table)
 
 
 def merge(packs: Iterable[PatternSet]) -> PatternSet:
-    """Put packs together; a later pack's phase of the same id completes the earlier one's.
+    """Put packs together.
+
+    An engine with a package keeps its own description of its phases, and goes through no others. Where several packs
+    of an engine describe a phase, or it is asked for without an engine, the first pack's counts.
 
     Raises:
         PatternError: two rules share an id.
@@ -78,6 +83,8 @@ def merge(packs: Iterable[PatternSet]) -> PatternSet:
     packages: dict[str, str] = {}
     titles: dict[str, str] = {}
     versions: dict[str, str] = {}
+    own: dict[str, dict[str, PhaseInfo]] = {}
+    arguments: dict[str, dict[str, str]] = {}
     for pack in packs:
         for rule in pack.rules:
             if rule.id in rules:
@@ -89,7 +96,11 @@ def merge(packs: Iterable[PatternSet]) -> PatternSet:
         packages |= pack.packages
         titles |= pack.titles
         versions |= pack.packs
-    return PatternSet(tuple(rules.values()), phases, tuple(bulk), packages, titles, versions)
+        for engine, described in pack.own_phases.items():
+            own[engine] = {**described, **own.get(engine, {})}
+        for engine, names in pack.arguments.items():
+            arguments[engine] = {**names, **arguments.get(engine, {})}
+    return PatternSet(tuple(rules.values()), phases, tuple(bulk), packages, titles, versions, own, arguments)
 
 
 class _Reader:
@@ -113,13 +124,17 @@ class _Reader:
             self._regex(item, "match", f"[[bulk]] {k}") for k, item in enumerate(self._items(table, "bulk"), 1)
         )
         package = pack.get("package", "")
+        described = {phase.id: phase for phase in phases}
+        names = self._names(table)
         return PatternSet(
             rules,
-            {phase.id: phase for phase in phases},
+            described,
             bulk,
             {package: engine} if package else {},
             {engine: str(pack.get("title", engine))},
             {engine: str(pack.get("versions", ""))},
+            {engine: described} if described and package else {},
+            {engine: names} if names else {},
         )
 
     def fault(self, item: str, fact: str, mend: str = "") -> PatternError:
@@ -136,6 +151,12 @@ class _Reader:
         if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
             raise self.fault(f"[[{key}]]", "must be an array of tables", f"write [[{key}]], not [{key}]")
         return found
+
+    def _names(self, table: Mapping[str, Any]) -> dict[str, str]:
+        found = table.get("arguments", {})
+        if not isinstance(found, dict) or not all(isinstance(name, str) for name in found.values()):
+            raise self.fault("[arguments]", "must map names to names", 'write model = "model_path"')
+        return dict(found)
 
     def _keys(self, item: Mapping[str, Any], known: set[str], what: str) -> None:
         for key in item:
@@ -160,7 +181,9 @@ class _Reader:
     def _phase(self, item: dict[str, Any], k: int) -> PhaseInfo:
         what = f"[[phase]] {item.get('id', k)}"
         self._keys(item, _PHASE_KEYS, what)
-        silent = item.get("silent_s")
+        silent, planned = item.get("silent_s"), item.get("planned", True)
+        if not isinstance(planned, bool):
+            raise self.fault(what, "planned must be true or false", f"found {planned!r}")
         return PhaseInfo(
             self._text(item, "id", what),
             self._text(item, "title", what),
@@ -169,6 +192,7 @@ class _Reader:
             str(item.get("quiet_why", "")),
             self._seconds(item, "deadline_s", what),
             str(item.get("deadline_why", "")),
+            planned,
         )
 
     def _seconds(self, item: Mapping[str, Any], key: str, what: str) -> float | None:
@@ -202,7 +226,8 @@ class _Reader:
             values["where"] = self._choice(item, "where", Where, what)
         for key in ("ends", "must_match", "must_not_match"):
             values[key] = self._texts(item, key, what)
-        for phase in (*values["ends"], *item.get("remedies", {}), *([item["phase"]] if "phase" in item else [])):
+        named = [item[key] for key in ("phase", "then") if key in item]
+        for phase in (*values["ends"], *item.get("remedies", {}), *named):
             if phase not in phases:
                 raise self.fault(what, f"unknown phase {phase!r}", f"known: {', '.join(sorted(phases))}")
         return Rule(engine=engine, trusted=self.trusted, **values)

@@ -51,6 +51,12 @@ _POD = re.compile(r"\[(pod/[^\]\s]+)\] ")
 _COMPOSE = re.compile(r"([A-Za-z][\w.-]*?) +\| ?")
 # (SGLangEngine pid=1, ip=10.0.0.1) …, (RayTrainWorker(rank=3) pid=1) …
 _RAY = re.compile(r"\(([A-Za-z_][\w.:-]*(?:\([^()]*\))?(?: [\w.:]+)*? pid=\d+)(?:, ip=[^)]*)?\) ")
+# (EngineCore_DP0 pid=7) …, (Worker_TP1 pid=9) …, (VllmWorker rank=1 pid=9) …, (APIServer pid=1) of vLLM: one server
+_PROCESS = re.compile(
+    r"\((?P<process>(?P<kind>APIServer|ApiServer|DPCoordinator|DPSupervisor|EngineCore|VllmWorkerProcess|VllmWorker|Worker"
+    r"|RayWorkerWrapper|RayWorkerVllm|RayWorkerProc|MainProcess|SpawnProcess|ForkProcess)"
+    r"(?P<tail>(?:[_: -](?:rank=)?[A-Z]{0,6}\d{1,5}){0,8}+) pid=(?P<pid>\d{1,10}))(?:, ip=[^)]{0,60})?\)(?: |\Z)"
+)
 _REPEATED = re.compile(r" ?\[repeated \d+x across (?:cluster|all nodes)\].*\Z")
 _TORCHRUN = re.compile(r"\[(?:rank|default)(\d+)\]:\s?")
 _SRUN = re.compile(r"\s*(\d+): ")
@@ -66,8 +72,9 @@ _PYTHON = re.compile(
     r"|\w+(?:\.\w+)+(?::\d+)?:?|\w+:(?=[ \t])|\([^)\n]{0,60}\))[ \t]+)*"
 )
 # INFO 06-20 12:35:17 [importing.py:53] … (vLLM's form, also inside SGLang); W0819 05:24:45.091000 1 file.py:630] …
-_VLLM = re.compile(rf"(DEBUG|INFO|WARNING|ERROR) (\d\d)-(\d\d) {_CLOCK} \[?[\w./]+(?:\.py)?:\d+\]\s?")
+_VLLM = re.compile(rf"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d)-(\d\d) {_CLOCK} \[?[\w./]+(?:\.py)?:\d+\]\s?")
 _GLOG = re.compile(rf"[IWEF]\d{{4}} {_CLOCK} +\d+ [\w./-]+:\d+\] ")
+_AXIS = re.compile(r"([A-Z]*)(\d+)")
 # a stamp of the engine's form inside a message: what stands before it is another writer's text
 _EMBEDDED = re.compile(rf"\[\d{{4}}-\d\d-\d\d[ T]{_CLOCK}{_RANK}\] |\[{_CLOCK} (?:DP\d+ )?TP\d+\] ")
 _JSON_TEXT = ("log", "message", "msg", "event", "text")
@@ -90,13 +97,14 @@ _FIRST_YEAR, _LAST_YEAR = 2000, 2199
 class Learned:
     """What this log's own lines taught about its transport."""
 
-    __slots__ = ("_seen", "label", "notebook", "srun", "year")
+    __slots__ = ("_seen", "label", "notebook", "srun", "year", "yearless")
 
     def __init__(self) -> None:
         """Know nothing yet."""
         self.srun = False
         self.notebook = False
         self.year: int | None = None  # for stamps that print none
+        self.yearless = False  # vLLM's stamps began without one and stay so: a date in between would be years apart
         self.label: re.Pattern[str] | None = None
         self._seen: dict[str, int] = {}
 
@@ -104,7 +112,7 @@ class Learned:
         """The same knowledge, to be thrown away."""
         other = Learned()
         other.srun, other.notebook, other.year, other.label = self.srun, self.notebook, self.year, self.label
-        other._seen = dict(self._seen)
+        other.yearless, other._seen = self.yearless, dict(self._seen)
         return other
 
     def saw_label(self, text: str) -> None:
@@ -125,6 +133,7 @@ class _Seen(NamedTuple):
     rank: str = ""
     server: str = ""
     foreign: bool = False
+    process: str = ""
 
 
 _NOTHING = _Seen()
@@ -162,8 +171,8 @@ def _peel(text: str, learned: Learned, seen: _Seen) -> tuple[_Seen, str] | None:
     if first.isdigit() and (found := _RFC3339.match(text)) is not None:
         stamp = _seconds(*found.group(1, 2, 3, 4, 5, 6, 7))
         return seen._replace(outer_s=stamp, outer_offset_s=_offset(found[8]), outer_dated=True), text[found.end() :]
-    if first == "(" and (found := _RAY.match(text)) is not None:
-        return seen._replace(server=found[1]), _REPEATED.sub("", text[found.end() :])
+    if first == "(" and (step := _peel_process(text, seen)) is not None:
+        return step
     if first == "[":
         if (found := _POD.match(text)) is not None:
             return seen._replace(server=found[1]), text[found.end() :]
@@ -181,6 +190,28 @@ def _peel(text: str, learned: Learned, seen: _Seen) -> tuple[_Seen, str] | None:
     if first == "{" and (step := _json_line(text, seen)) is not None:
         return step
     return _peel_learned(text, learned, seen)
+
+
+def _peel_process(text: str, seen: _Seen) -> tuple[_Seen, str] | None:
+    """Take off the name of one of vLLM's processes, or of a Ray actor.
+
+    An actor may be named as vLLM's are and be another program's: only vLLM's own stamp behind it tells.
+    """
+    found = _PROCESS.match(text)
+    if found is not None and (not found["kind"].startswith("Ray") or _VLLM.match(text, found.end())):
+        return seen._replace(process=found["process"], rank=_rank_of(found) or seen.rank), text[found.end() :]
+    if (found := _RAY.match(text)) is not None:
+        return seen._replace(server=found[1]), _REPEATED.sub("", text[found.end() :])
+    return None
+
+
+def _rank_of(process: re.Match[str]) -> str:
+    """The rank that a process's name tells: ``EngineCore_DP0``, ``Worker_DP0_TP1``, ``VllmWorker rank=1``."""
+    kind, tail = process["kind"], process["tail"]
+    if kind in {"VllmWorkerProcess", "RayWorkerWrapper", "RayWorkerVllm", "RayWorkerProc"}:
+        return f"PID{process['pid']}"  # its place in the world is not printed
+    axis = {"EngineCore": "DP", "VllmWorker": "TP", "Worker": "TP"}.get(kind)
+    return " ".join((name or axis) + k for name, k in _AXIS.findall(tail)) if axis else ""
 
 
 def _peel_learned(text: str, learned: Learned, seen: _Seen) -> tuple[_Seen, str] | None:
@@ -202,7 +233,7 @@ def _behind_stamp(text: str, found: re.Match[str], seen: _Seen, learned: Learned
     year, month, day, hour, minute, second, fraction, rank = found.groups()
     stamp = _seconds(year, month, day, hour, minute, second, fraction)
     if year is not None:
-        learned.year = int(year)
+        learned.year, learned.yearless = int(year), False
     end = found.end()
     if depth < _NESTING and text.startswith("[", end):
         outer = seen._replace(outer_s=stamp, outer_dated=year is not None)
@@ -233,8 +264,7 @@ def _unstamped(text: str, seen: _Seen, learned: Learned) -> tuple[Prefix, str]:
         return _prefix(seen, stamp_s=stamp, library=True), text[found.end() :]
     if first in "DIWE" and first:
         if (found := _VLLM.match(text)) is not None:
-            stamp = _seconds(_year(learned), *found.group(2, 3, 4, 5, 6, 7))
-            return _prefix(seen, stamp_s=stamp, library=True, level=found[1]), text[found.end() :]
+            return _vllm(found, seen, learned), text[found.end() :]
         if (found := _GLOG.match(text)) is not None:
             return _prefix(seen, library=True), text[found.end() :]
         if (found := _LEVEL.match(text)) is not None:
@@ -250,12 +280,19 @@ def _prefix(
 ) -> Prefix:
     return Prefix(
         stamp_s, True, seen.outer_s, seen.outer_offset_s, seen.outer_dated, seen.rank, seen.server, level,
-        False, foreign, library,
+        False, foreign, library, seen.process,
     )  # fmt: skip
 
 
-def _year(learned: Learned) -> str | None:
-    return None if learned.year is None else str(learned.year)
+def _vllm(found: re.Match[str], seen: _Seen, learned: Learned) -> Prefix:
+    """A stamp without a year: the log's own year, the transport's, or none at all for the whole log."""
+    year = learned.year
+    if year is None and seen.outer_s is not None and seen.outer_dated:
+        year = date.fromordinal(int(seen.outer_s // 86400) + 719163).year
+    learned.yearless |= year is None
+    known = year is not None and not learned.yearless
+    stamp = _seconds(str(year) if known else None, *found.group(2, 3, 4, 5, 6, 7))
+    return _prefix(seen, stamp_s=stamp, library=True, level=found[1])._replace(dated=known)
 
 
 def _with_syslog(seen: _Seen, found: re.Match[str], learned: Learned) -> _Seen:

@@ -13,7 +13,7 @@ from phasetrack.core.clock import Clock
 from phasetrack.core.model import Basis, Outcome, Place
 
 if TYPE_CHECKING:
-    from phasetrack.core.model import Bar, BootSummary, Failure, Rule, Value, Warned
+    from phasetrack.core.model import Bar, BootSummary, Failure, Prefix, Rule, Value, Warned
 
 START = Place(1, 1, 0)
 
@@ -199,11 +199,16 @@ class Boot:
     stamped: int = 0
     odd: int = 0
     nodes: set[int] = field(default_factory=set)
+    library: bool = False  # its own stamps have a library's form
 
     @property
     def is_over(self) -> bool:
         """Whether it failed or was stopped."""
         return self.outcome in {Outcome.FAILED, Outcome.STOPPED}
+
+    def has_form(self, prefix: Prefix) -> bool:
+        """Whether a stamp has the form of this boot's engine."""
+        return prefix.engine or (self.library and prefix.library)
 
     def rank(self, name: str) -> RankState:
         """Its state of a rank, made where new."""
@@ -256,8 +261,9 @@ def rank_key(rank: str) -> tuple[tuple[int, ...], str]:
 
 
 def draws_bars(rank: str) -> bool:
-    """Only the first rank of a tensor-parallel group draws bars (sglang.md §2)."""
-    return axes(rank).get("TP", 0) == 0
+    """Only the first rank of a tensor-parallel group draws bars (sglang.md §2), never vLLM's nameless workers."""
+    places = axes(rank)
+    return places.get("TP", 0) == 0 and "PID" not in places
 
 
 def rule_versions(boot: Boot, rule: Rule) -> None:

@@ -130,19 +130,21 @@ def _rows(boot: Boot, patterns: PatternSet, now: float | None, peek: tuple[Row, 
     for phase in boot.plan:
         if phase not in seen and phase != "ready":
             status = Status.SKIPPED if over else Status.PENDING
-            rows.append(PhaseRow(phase, _title(patterns, phase), 1, status))
+            rows.append(PhaseRow(phase, _title(patterns, boot.engine, phase), 1, status))
     if boot.ready is not None:
         at, line, offset = boot.ready_at_s, boot.ready.line, boot.ready.offset
         rows.append(
-            PhaseRow("ready", _title(patterns, "ready"), 1, Status.DONE, at, at, 0.0, line, line, offset, offset)
+            PhaseRow(
+                "ready", _title(patterns, boot.engine, "ready"), 1, Status.DONE, at, at, 0.0, line, line, offset, offset
+            )
         )
     elif not over:
-        rows.append(PhaseRow("ready", _title(patterns, "ready"), 1, Status.PENDING))
+        rows.append(PhaseRow("ready", _title(patterns, boot.engine, "ready"), 1, Status.PENDING))
     return rows
 
 
-def _title(patterns: PatternSet, phase: str) -> str:
-    info = patterns.phases.get(phase)
+def _title(patterns: PatternSet, engine: str, phase: str) -> str:
+    info = patterns.phases_of(engine).get(phase)
     return phase if info is None else info.title
 
 
@@ -171,7 +173,7 @@ def _row(
         basis = Basis.INFERRED
     return PhaseRow(
         phase=row.phase,
-        title=_title(patterns, row.phase),
+        title=_title(patterns, boot.engine, row.phase),
         occurrence=row.occurrence,
         status=_status(boot, is_open=is_open),
         began_s=began,

@@ -74,7 +74,7 @@ class Tracker:
         self._first_offset = offset
         self._segmenter = Segmenter(line=line, offset=offset)
         self._classifier = Classifier(patterns)
-        self._machine = Machine(patterns, self._classifier.kind_of)
+        self._machine = Machine(patterns, self._classifier.kind_of, self._classifier.reading)
         self._bulk = _bulk_run(patterns)
         self._until_s = until_s
         self._machine.state.keep = boot
@@ -206,7 +206,7 @@ class Tracker:
         shown = self._shown()
         known = self._outside.answer(
             known,
-            known_silences(self._patterns.phases, likes),
+            known_silences(self._patterns.phases_of(known.engine.name if known.engine else ""), likes),
             stuck=None if shown is None else shown.stuck,
             headless=shown is not None and shown.headless,
             now_s=now_s,
