@@ -668,7 +668,8 @@ class Machine:
 
     def _take_facts(self, boot: Boot, event: Event, rule: Rule) -> None:
         """Keep a fact once per name: the first value of the first rank, as people count ranks."""
-        draft = rule.phase in {*LOADS, *POOLS} and self._is_draft(boot, event.prefix.rank, rule)
+        both = rule.then is not None  # it ends target and draft together
+        draft = not both and rule.phase in {*LOADS, *POOLS} and self._is_draft(boot, event.prefix.rank, rule)
         for name, value in event.fields.items():
             if name in {"args", "config"} or rule.role in {Role.FAILURE, Role.WARNING}:
                 continue
