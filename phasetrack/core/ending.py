@@ -59,7 +59,12 @@ def settle(known: Snapshot, evidence: Evidence | None, *, stuck: Failure | None 
     outcome = _outcome(known, evidence)
     failure = _failure(known, evidence, stuck) if outcome is Outcome.FAILED else known.failure
     rows = tuple(replace(row, status=Status.FAILED) if row.status is Status.RUNNING else row for row in known.phases)
-    boots = tuple(replace(boot, outcome=outcome) if boot.boot == known.boot else boot for boot in known.boots)
+    boots = tuple(
+        replace(boot, outcome=outcome, failure_id=None if failure is None else failure.id)
+        if boot.boot == known.boot
+        else boot
+        for boot in known.boots
+    )
     return replace(
         known, outcome=outcome, failure=failure, phases=rows, boots=boots, activity=None, progress=None, ended=True
     )
@@ -101,6 +106,11 @@ def obituary(known: Snapshot) -> list[Record]:
     return [*records, Record("outcome", known.boot, place, known.now_s, {"outcome": str(known.outcome)})]
 
 
+def main_words(evidence: Evidence) -> str:
+    """The main process in words; one that was dead before anybody looked has no number."""
+    return "main process" if evidence.root_pid is None else f"main process (pid {evidence.root_pid})"
+
+
 def _end_of(known: Snapshot) -> Place:
     source = known.sources[-1] if known.sources else None
     return Place(None, 1, 0) if source is None else Place(source.lines, 1, source.bytes)
@@ -127,7 +137,7 @@ def _failure(known: Snapshot, evidence: Evidence, stuck: Failure | None) -> Fail
         rank=None,
         place=_end_of(known),
         at_s=known.now_s,
-        message=f"The server's main process (pid {evidence.root_pid}) is gone{ended}; its log does not say why.",
+        message=f"The server's {main_words(evidence)} is gone{ended}; its log does not say why.",
         cause=_CAUSES.get(signal or 0, "It ended without a word."),
         remedy=_OOM if signal in {None, -9, -7} else "",
         after_ready=ready,

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from phasetrack.core.ending import main_words
 from phasetrack.core.model import Basis, Outcome, Rung
 from phasetrack.core.say import duration
 from phasetrack.core.state import version_key
@@ -77,12 +78,12 @@ def is_at_least(version: str | None, other: str) -> bool:
 
 def proves(known: Snapshot, path: str, took_s: float) -> str:
     """The highest rung that a 200 of a path proves, by the engine's version."""
-    low, high = versions(known)
+    low, _ = versions(known)
     if path in {"/generate", "/health_generate"}:
         return TOKEN
     if path == "/ready":
         return HEALTH
-    if path != "/health" or (high is not None and not is_at_least(high, _STATIC_UNTIL + ".post1")):
+    if path != "/health" or _is_static(known):
         return PORT
     if took_s >= _GENERATED_S:
         return TOKEN
@@ -106,7 +107,15 @@ def next_path(known: Snapshot, *, generate: bool, without: AbstractSet[str] = fr
         wanted += ["/generate"] if generate and WARM not in proven else []
     if is_at_least(low, _READY_SINCE) and (HEALTH not in proven or TOKEN in proven):
         wanted.append("/ready")
+    if known.outcome is Outcome.READY and _is_static(known) and HEALTH not in proven:
+        wanted.append("/health_generate")
     return next((path for path in wanted if path not in without), "/health")
+
+
+def _is_static(known: Snapshot) -> bool:
+    """Whether /health is 200 as soon as Uvicorn runs, in every version that this may be."""
+    _, high = versions(known)
+    return high is not None and not is_at_least(high, _STATIC_UNTIL + ".post1")
 
 
 class Ladder:
@@ -167,15 +176,15 @@ class Ladder:
 
     def _process(self, evidence: Evidence | None) -> Rung:
         title = "Process up"
+        if evidence is not None and evidence.root_gone_s is not None:
+            gone_at_s = evidence.now_s - evidence.root_gone_s
+            return Rung("process", title, gone_at_s, ok=False, detail=f"{main_words(evidence)} is gone")
         if evidence is None or evidence.root_pid is None:
-            return Rung("process", title, None, None, "cannot be seen from here")
-        if evidence.root_gone_s is not None:
-            return Rung(
-                "process", title, evidence.now_s - evidence.root_gone_s, False, f"pid {evidence.root_pid} is gone"
-            )
+            return Rung("process", title, None, ok=None, detail="cannot be seen from here")
         root = next((p for p in evidence.processes if p.pid == evidence.root_pid), None)
         found = f" ({evidence.found})" if evidence.found else ""
-        return Rung("process", title, None if root is None else root.started_s, True, f"pid {evidence.root_pid}{found}")
+        started_s = None if root is None else root.started_s
+        return Rung("process", title, started_s, ok=True, detail=f"pid {evidence.root_pid}{found}")
 
     def _port(self, known: Snapshot, evidence: Evidence | None) -> Rung:
         title = "Port open"

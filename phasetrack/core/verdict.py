@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from phasetrack.core.deadlines import deadline
+from phasetrack.core.ending import main_words
 from phasetrack.core.model import Outcome, Sign, Verdict, VerdictState
 from phasetrack.core.say import duration
 from phasetrack.core.state import axes
@@ -192,7 +193,7 @@ def _stopped(known: Snapshot, evidence: Evidence | None) -> Verdict:
     if evidence is None or evidence.root_gone_s is None:
         return Verdict(VerdictState.STOPPED, said)
     code = "" if evidence.exit_code is None else f" (exit code {evidence.exit_code})"
-    sign = Sign(f"the main process (pid {evidence.root_pid}) is gone{code}", evidence.root_gone_s)
+    sign = Sign(f"the {main_words(evidence)} is gone{code}", evidence.root_gone_s)
     return Verdict(VerdictState.STOPPED, said, (sign,))
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _SHELLS = frozenset({
     "sh", "bash", "dash", "zsh", "fish", "ksh", "tini", "dumb-init", "docker-init", "timeout", "nohup",
 })  # fmt: skip
+# Who takes in orphans where it is not pid 1.
+_REAPERS = frozenset({"systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "containerd-shim"})
 # What stands between a server and its log: they have it open, and are not the server.
 _FILTERS = frozenset({
     "tee", "cat", "ts", "awk", "gawk", "mawk", "sed", "grep", "tail", "pv", "logger", "multilog", "svlogd", "s6-log",
@@ -40,6 +42,7 @@ class Found(NamedTuple):
 
     pid: int
     how: str  # in words
+    kin: tuple[int, ...] = ()  # processes of the same server that are not below it: it was dead before
 
 
 def find(path: str, known: Snapshot, asked: int | None) -> Found | None:
@@ -58,7 +61,8 @@ def _by_log(path: str, there: list[int]) -> Found | None:
     writers = list(procfs.holders(file, there, outputs_only=True)) or list(procfs.holders(file, there))
     main = _main_of(writers)
     if main is not None and not _is_between(main):
-        return Found(main, "it has the log open")
+        kin = tuple(pid for pid in _tops(writers) if pid != main and _is_titled(pid))
+        return Found(main, "it has the log open", kin)
     pipes = {(f.st_dev, f.st_ino) for pid in writers if (f := procfs.file_of(pid, 0)) is not None and _is_pipe(f)}
     feeders = [pid for pipe in pipes for pid in procfs.holders(pipe, there, outputs_only=True) if pid not in writers]
     feeder = _main_of(feeders)
@@ -115,7 +119,11 @@ def _is_launch(pid: int) -> bool:
 
 
 def _is_server(pid: int) -> bool:
-    return _is_launch(pid) or title_of("", procfs.command_of(pid)).name.startswith("sglang::")
+    return _is_launch(pid) or _is_titled(pid)
+
+
+def _is_titled(pid: int) -> bool:
+    return title_of("", procfs.command_of(pid)).name.startswith("sglang::")
 
 
 def _is_between(pid: int) -> bool:
@@ -164,7 +172,8 @@ class ServerTree:
         self.found = found
         self.started_s: float | None = None  # of the main process
         self.io_hidden = False  # I/O counters are another user's
-        self._tree = procfs.Tree(found.pid)
+        self.is_orphaned = False  # what was found are the ranks of a main process that was dead before
+        self._tree = procfs.Tree(found.pid, found.kin)
         self._titles: dict[tuple[int, int], tuple[str, Title]] = {}  # (pid, start) -> (comm, title)
         self._booted_s = psutil.boot_time()
         self._root_ticks: int | None = None
@@ -182,7 +191,8 @@ class ServerTree:
             self._root_ticks = root.started_ticks
             self.started_s = self._started_s(root)
         is_same = root is not None and root.started_ticks == self._root_ticks
-        alive = root is not None and is_same and root.state not in {"Z", "X"} and not self._is_orphan(root)
+        self.is_orphaned = self.is_orphaned or (root is not None and self._is_orphan(root))
+        alive = root is not None and is_same and root.state not in {"Z", "X"} and not self.is_orphaned
         stats = [stat for stat in stats if stat.pid != self.pid or is_same]
         self._forget({(stat.pid, stat.started_ticks) for stat in stats})
         return tuple(map(self._process, stats)), alive
@@ -196,7 +206,7 @@ class ServerTree:
         if self._title(root).role not in {RANK, DETOKENIZER}:
             return False
         parent = procfs.read_stat(root.ppid)
-        return parent is not None and not parent.comm.startswith("python")
+        return root.ppid == 1 or (parent is not None and parent.comm in _REAPERS)
 
     def _forget(self, there: set[tuple[int, int]]) -> None:
         gone = self._titles.keys() - there

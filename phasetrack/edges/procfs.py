@@ -97,8 +97,11 @@ def environment_of(pid: int) -> dict[str, str]:
 
 
 def pids() -> list[int]:
-    """All processes that can be seen from here."""
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - a thousand names, no paths
+    """All processes that can be seen from here; none where there is no /proc."""
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - a thousand names, no paths
+    except OSError:
+        return []
 
 
 def holders(file: FileId, among: Iterable[int], *, outputs_only: bool = False) -> Iterator[int]:
@@ -215,11 +218,14 @@ class Tree:
     Children that outlive the root stay members: they are what holds the GPU after a parent's death.
     """
 
-    def __init__(self, root: int) -> None:
-        """Begin with the root alone."""
+    def __init__(self, root: int, kin: Iterable[int] = ()) -> None:
+        """Begin with the root, and with others that belong to it though they are not below it."""
         self.root = root
         self._parents: dict[int, int] = {}  # of all processes seen; an orphan keeps its first parent
         self._started: dict[int, int] = {}  # of members
+        for pid in kin:
+            if (found := read_stat(pid)) is not None:
+                self._started[pid] = found.started_ticks
 
     def members(self) -> list[Stat]:
         """The living and the zombies among them, the root first."""

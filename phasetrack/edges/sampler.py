@@ -95,7 +95,7 @@ class EvidenceSampler:
         return EvidenceSample(
             now_s=now_s,
             processes=processes,
-            root_pid=tree.pid,
+            root_pid=None if tree.is_orphaned else tree.pid,
             root_alive=alive,
             exit_code=self._exit_code() if self._exit_code is not None and not alive else None,
             gpus=self._look_at_gpus(processes),

@@ -161,6 +161,17 @@ def test_a_tail_tells_of_a_death_that_the_log_does_not(serve):
     ended(tail)
 
 
+def test_ranks_that_a_dead_server_left_behind_are_named_to_whoever_comes_later(serve):
+    server = serve("--ranks", 2)
+    ranks = [server.child(f"sglang::scheduler_TP{k}").pid for k in range(2)]
+    server.process.kill()
+    server.process.wait()
+    code, known = status(server.log)
+    assert code == 1
+    assert sorted(known["verdict"]["next_step"].split()[1:]) == sorted(map(str, ranks))
+    assert known["verdict"]["because"].startswith("The server's main process is gone")
+
+
 @pytest.mark.parametrize("what", ["fifo", "lock"])
 def test_a_scheduler_that_only_waits_is_quiet_for_a_minute_and_suspect_after_its_dwell(serve, tmp_path, what):
     """Real processes, sampled in the rhythm of a virtual clock: nothing of theirs moves, however fast it runs."""

@@ -62,6 +62,11 @@ def test_the_cheapest_question_is_asked_first(version, expected):
     assert next_path(of(version), generate=False) == expected
 
 
+def test_where_health_lies_a_token_is_asked_for_once_the_log_is_ready():
+    assert next_path(of("0.4.9", Outcome.READY), generate=False) == "/health_generate"
+    assert next_path(of("0.4.9"), generate=False) == "/health"
+
+
 # --- polls ------------------------------------------------------------------------------------------
 
 
