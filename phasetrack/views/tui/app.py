@@ -139,9 +139,12 @@ class Screen(App[int]):
             for number, code in _SIGNALS.items():
                 asyncio.get_running_loop().add_signal_handler(number, self.leave, code)
 
-    def on_ready(self) -> None:
-        """Draw, then begin to read."""
+    def on_mount(self) -> None:
+        """Have something to show in the first picture already."""
         self.draw()
+
+    def on_ready(self) -> None:
+        """Begin to read when it stands."""
         self.call_after_refresh(self.spool.start)
 
     def leave(self, code: int) -> None:

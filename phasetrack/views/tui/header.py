@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from phasetrack.core.model import Outcome, VerdictState
+from phasetrack.core.model import Outcome, Status, VerdictState
 from phasetrack.views.tui.look import Line, Span, width_of
 from phasetrack.views.tui.rows import short
 from phasetrack.views.words import clock, duration, eta_words, progress, size
@@ -205,6 +205,8 @@ def _where(known: Snapshot, *, brief: bool) -> str:
 
 def far(row: PhaseRow, *, brief: bool = False) -> str:
     """How far a phase is. A full bar is not the end of a load, and must not read like one."""
+    if row.status is Status.DONE:
+        return f"after {row.title}"
     if row.note.startswith("finishing"):
         return f"{row.title}, finishing" if brief else f"{row.title}, {progress(row.progress)} read, finishing"
     if brief and row.progress is not None:

@@ -40,8 +40,8 @@ def why(news: News, width: int, look: Look) -> list[Line]:
 
 
 def _bullets(sentences: list[str], width: int, look: Look) -> Iterator[Line]:
-    for sentence in sentences:
-        first, *rest = look.wrap(sentence, width - 4, 8) or [""]
+    for said in sentences:
+        first, *rest = look.wrap(said, width - 4, 8) or [""]
         yield Line((Span("  - "), look.span(first)))
         yield from (Line((Span("    "), look.span(text))) for text in rest)
 

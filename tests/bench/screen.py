@@ -1,0 +1,268 @@
+"""What the screen costs: bytes to the terminal, CPU, first picture, keys. ``python -m tests.bench.screen``.
+
+Every figure stands beside those of named peers measured in the same run, on a pty of 120x40: htop, a Textual
+app from stock widgets, one of bare static rows, one of a single widget. A busy machine makes all of them worse.
+"""
+
+# ruff: noqa: T201 - its output is for a person
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import psutil
+
+from tests.talk import FIXTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+COLUMNS, ROWS = 120, 40
+MEASURED_S = 30.0
+SETTLING_S = 5.0
+RECORDING = "07b-tp2-eagle3-pipe"
+LINES_PER_S = 10
+
+
+class Cost(NamedTuple):
+    """Of one program over a while."""
+
+    bytes_per_s: float
+    cpu_percent: float
+
+
+class Pty:
+    """A program on a pty whose other end only counts."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.master, slave = os.openpty()
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        drop = ("TEXTUAL", "SSH_", "NO_COLOR")
+        env = {key: value for key, value in os.environ.items() if not key.startswith(drop)}
+        env |= {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+        self.began_s = time.monotonic()
+        self.process = subprocess.Popen(
+            command, stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - the only way to own a terminal
+        )  # fmt: skip
+        os.close(slave)
+        self.seen = b""
+
+    def read_for(self, seconds: float, until: Callable[[bytes], bool] = lambda _: False) -> int:
+        """Read for a while; answer how many bytes came."""
+        end, count = time.monotonic() + seconds, 0
+        while (left := end - time.monotonic()) > 0 and not until(self.seen):
+            if select.select([self.master], [], [], left)[0]:
+                try:
+                    data = os.read(self.master, 65536)
+                except OSError:
+                    break
+                count += len(data)
+                self.seen = (self.seen + data)[-(1 << 20) :]
+        return count
+
+    def press(self, key: str) -> float:
+        """Type a key, and wait until the picture that it gives has begun to come."""
+        self.read_for(0.3)
+        began = time.monotonic()
+        os.write(self.master, key.encode())
+        select.select([self.master], [], [], 5.0)
+        return time.monotonic() - began
+
+    def cpu_s(self) -> float:
+        times = psutil.Process(self.process.pid).cpu_times()
+        return times.user + times.system
+
+    def cost(self, seconds: float = MEASURED_S) -> Cost:
+        before, count = self.cpu_s(), self.read_for(seconds)
+        return Cost(count / seconds, 100 * (self.cpu_s() - before) / seconds)
+
+    def close(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        os.close(self.master)
+
+
+def ours(log: Path) -> list[str]:
+    return [sys.executable, "-m", "phasetrack", "tail", "--no-history", str(log)]
+
+
+def rival(name: str, log: Path) -> list[str]:
+    return [sys.executable, "-m", "tests.bench.rivals", name, str(log)]
+
+
+class Writer:
+    """A log that grows: a recording at its own pace, and plain lines besides."""
+
+    def __init__(self, log: Path) -> None:
+        self._log, self._stop = log, threading.Event()
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._play, self._chatter)]
+        for thread in self._threads:
+            thread.start()
+
+    def _play(self) -> None:
+        cast = (FIXTURES / RECORDING / "server.cast").read_text("utf-8")
+        events = [json.loads(line) for line in cast.splitlines()[1:]]
+        # From where the silence of the imports is over: the busiest part of a start.
+        first = next(when for when, _, text in events if "Init torch distributed begin" in text)
+        began = time.monotonic()
+        with self._log.open("ab", buffering=0) as file:
+            for when, kind, text in events:
+                if self._stop.wait(max(when - first - (time.monotonic() - began), 0.0)):
+                    return
+                if kind == "o":
+                    file.write(text.encode())
+
+    def _chatter(self) -> None:
+        number = 0
+        with self._log.open("ab", buffering=0) as file:
+            while not self._stop.wait(1 / LINES_PER_S):
+                number += 1
+                text = f"[2026-11-30 15:54:43 TP0] a line that means nothing, number {number}, {'x' * 40}\n"
+                file.write(text.encode())
+
+    def close(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def busy(folder: Path) -> Iterator[tuple[str, Cost]]:
+    """While a recording plays at its own pace and ten more lines come each second."""
+    commands: list[tuple[str, Callable[[Path], list[str]]]] = [
+        ("phasetrack tail", ours),
+        ("Textual, static rows at 4 Hz", lambda log: rival("rows", log)),
+        ("Textual, stock widgets", lambda log: rival("stock", log)),
+    ]
+    for name, command in commands:
+        log = folder / f"busy-{len(name)}.log"
+        log.touch()
+        pty = Pty(command(log))
+        pty.read_for(SETTLING_S)
+        writer = Writer(log)
+        yield name, pty.cost()
+        writer.close()
+        pty.close()
+
+
+def quiet(folder: Path) -> Iterator[tuple[str, Cost]]:
+    """With no new bytes: only clocks tick."""
+    log = folder / "quiet.log"
+    whole = (FIXTURES / RECORDING / "server.log").read_bytes()
+    log.write_bytes(whole[: whole.index(b"Capturing num tokens")])
+    commands = [
+        ("phasetrack tail", ours(log)),
+        ("Textual, one widget", rival("one", log)),
+        ("Textual, static clocks at 1 Hz", rival("clocks", log)),
+        ("Textual, stock widgets", rival("stock", log)),
+    ]
+    if htop := shutil.which("htop"):
+        commands.append(("htop", [htop]))
+    for name, command in commands:
+        pty = Pty(command)
+        pty.read_for(SETTLING_S)
+        yield name, pty.cost()
+        pty.close()
+
+
+def first_picture(folder: Path) -> Iterator[tuple[str, float, float]]:
+    """Until something is drawn, on a log of 50 MB: seconds, and seconds of CPU; the best of some."""
+    log = folder / "large.log"
+    with log.open("wb") as file:
+        whole = (FIXTURES / RECORDING / "server.log").read_bytes()
+        while file.tell() < 50_000_000:
+            file.write(whole)
+    marks = (
+        ("Textual, one widget", rival("one", log), b"one widget"),
+        ("phasetrack tail", ours(log), b"READING"),
+        ("phasetrack tail, its answer", ours(log), b"STOPPED"),
+    )
+    for name, command, mark in marks:
+        times, spent = [], []
+        for _ in range(5):
+            pty = Pty(command)
+            pty.read_for(120.0, lambda seen, mark=mark: mark in seen)
+            times.append(time.monotonic() - pty.began_s)
+            spent.append(pty.cpu_s())
+            pty.close()
+        yield name, min(times), min(spent)
+
+
+def keys(folder: Path) -> Iterator[tuple[str, float, float]]:
+    """From a key to its picture, in milliseconds: the median and the worst."""
+    logs = (("20 MiB in one line", _one_line(folder)), ("200 boots", _boots(folder)), ("1 GiB", _gibibyte(folder)))
+    pressed = ("l", *"kkk", *"bbb", "c", *"bb", "c", "W", *"bb", "W", "g", *"  ", "G") * 2
+    for name, log in logs:
+        pty = Pty(ours(log))
+        pty.read_for(300.0, lambda seen: any(word in seen for word in (b"STARTING", b"READY", b"STOPPED")))
+        pty.read_for(SETTLING_S)
+        took = sorted(map(pty.press, pressed))
+        yield name, 1000 * took[len(took) // 2], 1000 * took[-1]
+        pty.close()
+
+
+def _one_line(folder: Path) -> Path:
+    log = folder / "line.log"
+    whole = (FIXTURES / RECORDING / "server.log").read_bytes()
+    frame = b"\rMulti-thread loading shards:  56% Completed | 36/64 [00:03<00:02, 11.05it/s]"
+    log.write_bytes(whole[: whole.index(b"Multi-thread")] + frame * ((20 << 20) // len(frame)))
+    return log
+
+
+def _gibibyte(folder: Path) -> Path:
+    log = folder / "gibibyte.log"
+    whole = (FIXTURES / RECORDING / "server.log").read_bytes()
+    serving = [line for line in whole.splitlines(keepends=True) if b"Decode batch" in line]
+    with log.open("wb") as file:
+        file.write(whole[: whole.index(b"SIGTERM")].rpartition(b"\n")[0] + b"\n")
+        while file.tell() < 1 << 30:
+            file.write(b"".join(serving) * 200)
+    return log
+
+
+def _boots(folder: Path) -> Path:
+    log = folder / "boots.log"
+    log.write_bytes((FIXTURES / RECORDING / "server.log").read_bytes() * 200)
+    return log
+
+
+def _print(title: str, rows: Iterator[tuple[str, Cost]]) -> None:
+    print(f"\n{title}\n  {'':32} {'bytes/s':>9} {'CPU %':>7} {'bytes':>9} {'CPU':>7}")
+    first: Cost | None = None
+    for name, cost in rows:
+        first = first or cost
+        ratios = cost.bytes_per_s / max(first.bytes_per_s, 1), cost.cpu_percent / max(first.cpu_percent, 0.01)
+        figures = f"{cost.bytes_per_s:9.0f} {cost.cpu_percent:7.2f} {ratios[0]:6.2f} x {ratios[1]:5.2f} x"
+        print(f"  {name:32} {figures}", flush=True)
+
+
+def main() -> None:
+    """Measure, and print."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _print("Quiet: no new bytes, clocks tick", quiet(folder))
+        _print(f"Busy: a recording at 1x, and {LINES_PER_S} lines a second", busy(folder))
+        print("\nFirst picture on a log of 50 MB")
+        for what, seconds, spent in first_picture(folder):
+            print(f"  {what:32} {seconds:9.2f} s {spent:6.2f} s of CPU", flush=True)
+        print("\nFrom a key to its picture")
+        for what, median, worst in keys(folder):
+            print(f"  {what:32} {median:9.0f} ms, at most {worst:.0f} ms", flush=True)
+
+
+if __name__ == "__main__":
+    main()
