@@ -33,8 +33,13 @@ class Look:
     log_only: bool = False
 
 
-def samplers(path: str, look: Look) -> list[Sampler]:
+def samplers(path: str, look: Look, *, once: bool = False) -> list[Sampler]:
     """The samplers for a log, the cheapest first.
+
+    Args:
+        path: of the log.
+        look: what the user asked for.
+        once: for a single answer, which GPUs tell nothing: opening the driver may take seconds.
 
     Raises:
         UsageError: the URL is none.
@@ -43,7 +48,7 @@ def samplers(path: str, look: Look) -> list[Sampler]:
     if not look.log_only:
         from phasetrack.edges.sampler import EvidenceSampler
 
-        found.append(EvidenceSampler(path, pid=look.pid))
+        found.append(EvidenceSampler(path, pid=look.pid, gpus=not once))
     if look.http:
         from phasetrack.edges.probe import ProbeSampler
 

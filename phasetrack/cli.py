@@ -197,7 +197,7 @@ def status(
     from phasetrack.views.plain import status_line
 
     history = _history(log, off=no_history)
-    look = partial(look_around, samplers=samplers(log, _look(pid, probe, url, log_only=log_only)))
+    look = partial(look_around, samplers=samplers(log, _look(pid, probe, url, log_only=log_only), once=True))
     known = look_once(_load(patterns), log, at_line=at_line, at_s=_moment(at), boot=boot, history=history, look=look)
     _check_boot(known.boot, boot)
     typer.echo(dumps(snapshot_json(known)) if json else status_line(known, plain=_plain(ascii_only)))
