@@ -89,7 +89,7 @@ LESSONS = {
     "history show": Lesson("Show one boot.", (("phasetrack history show 12", "phases, caches, steps"),)),
     "history import": Lesson(
         "Learn from old logs and casts.",
-        (("phasetrack history import ~/logs", "every boot of every log below"),),
+        (("phasetrack history import logs", "every boot of every log below"),),
     ),
     "history export": Lesson(
         "Print every boot, for another machine.",
@@ -106,7 +106,7 @@ LESSONS = {
     ),
     "patterns explain": Lesson(
         "Explain one rule.",
-        (("phasetrack patterns explain target_load.begin", "the lines it takes, and where it comes from"),),
+        (("phasetrack patterns explain sglang.target_load.begin", "the lines it takes, and where it comes from"),),
     ),
     "patterns check": Lesson(
         "Prove every rule by its samples.",
