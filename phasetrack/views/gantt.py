@@ -27,6 +27,8 @@ _SILENCE_SHARE = 0.01
 _VISIBLE = 0.4
 # Room right of the last moment, so that a mark there is seen.
 _MARGIN = 1.012
+# A phase that is expected to take less is not worth a mark.
+WORTH_S = 2.0
 # About this many labels fit beside each other on a phone.
 _TICKS = 6
 FAMILIES = {
@@ -207,14 +209,15 @@ def _drawn_lane(lane: Lane, scale: _Scale, known: Snapshot, most: tuple[int, int
         end = row.began_s + row.elapsed_s
     strips, strip_px = _strips(row, scale, end, most[0])
     strips = strips if any(strip.width >= _VISIBLE for strip in strips) else []
+    expected = _expected(row, scale)
     activities = tuple(islice(_activities(known, row, scale, end), most[2]))
-    room = 26.0 + (5.0 if activities else 0.0) + (7.0 if row.expected is not None else 0.0)
+    room = 26.0 + (5.0 if activities else 0.0) + (7.0 if expected is not None else 0.0)
     return replace(
         lane,
         span=scale.piece(row.began_s, end, _tip(lane), kind=lane.family),
         curves=tuple(islice(_curves(row, scale), most[1])),
         silence=_silence(row, scale),
-        expected=_expected(row, scale),
+        expected=expected,
         activities=activities,
         strips=tuple(replace(strip, top=room - 3 + k * (strip_px + 1)) for k, strip in enumerate(strips)),
         strip_px=strip_px,
@@ -271,7 +274,7 @@ def _silence(row: PhaseRow, scale: _Scale) -> Piece | None:
 
 def _expected(row: PhaseRow, scale: _Scale) -> Piece | None:
     expected = row.expected
-    if expected is None or row.began_s is None:
+    if expected is None or row.began_s is None or expected.high_s < WORTH_S:
         return None
     tip = f"Expected {duration(expected.low_s)} to {duration(expected.high_s)}, most likely {duration(expected.mid_s)}"
     return scale.piece(row.began_s + expected.low_s, row.began_s + expected.high_s, tip)

@@ -18,7 +18,7 @@ from phasetrack import __version__
 from phasetrack.core.model import Outcome, Range, VerdictState
 from phasetrack.core.say import duration
 from phasetrack.views.facts import shown_facts
-from phasetrack.views.gantt import ALL, FAMILIES, chart, curve_path, rank_name
+from phasetrack.views.gantt import ALL, FAMILIES, WORTH_S, chart, curve_path, rank_name
 from phasetrack.views.rows import last_ranks, share, total_s
 from phasetrack.views.words import clock, count, iso, size, span_of
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 # A page is no larger, whatever the log holds: one that would be is drawn again with less of everything.
 _PAGE_BYTES = 490_000
 _SHARES = (1.0, 0.3, 0.1, 0.03)
-_WORTH_S = 2.0  # a phase that is expected to take less is not worth a line
 _STAMP_S = 1.0  # what most logs can tell
 _SAMPLES_MAX = 240  # points of an evidence strip: one for every few pixels
 
@@ -298,7 +297,7 @@ def _card(row: PhaseRow, bar: BarRow) -> dict[str, str]:
 
 def _expected(known: Snapshot) -> Iterator[dict[str, object]]:
     """What was expected of each phase beside what came true, on one scale."""
-    rows = [(row, row.expected) for row in known.phases if row.expected is not None and row.expected.high_s >= _WORTH_S]
+    rows = [(row, row.expected) for row in known.phases if row.expected is not None and row.expected.high_s >= WORTH_S]
     reach = max((max(expected.high_s, row.elapsed_s or 0.0) for row, expected in rows), default=0.0)
     for row, expected in rows:
         came_s = row.elapsed_s if row.ended_s is not None else None

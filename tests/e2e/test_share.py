@@ -215,6 +215,21 @@ def test_compare_takes_boots_of_one_file_and_of_the_history(tmp_path):
     assert "no such boot in the history" in done.stderr
 
 
+def test_evidence_recorded_with_a_log_is_drawn_below_its_phases(tmp_path):
+    server_log = tmp_path / "server.log"
+    server_log.write_bytes(recording("01-plain-file"))
+    began = hear(recording("01-plain-file")).snapshot.started_at_s
+    assert began is not None
+    with (tmp_path / "server.evidence.jsonl").open("w") as lines:
+        for k in range(45):  # our clock stands two hours ahead of the log's
+            process = {"pid": 7, "ppid": 1, "name": "sglang::scheduler", "role": "rank", "rank": "TP0", "state": "R"}
+            sample = {"type": "evidence", "now_s": began + 7200 - 3 + k, "processes": [process | {"cpu_s": 3.0 * k}]}
+            lines.write(json.dumps(sample) + "\n")
+    page = phasetrack("report", server_log, "-f", "html", folder=tmp_path).stdout
+    assert "up to 3.0 cores" in page
+    assert "as it was estimated when each phase began" in page
+
+
 def test_the_doctor_answers_0_and_says_what_to_do(tmp_path):
     done = phasetrack("doctor", tmp_path / "none.log", folder=tmp_path)
     assert done.returncode == 0
