@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from phasetrack.core.model import Role  # noqa: TC001 - typer reads the annotations
 from phasetrack.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +36,9 @@ def _load(extra: Iterable[Path] | None) -> PatternSet:
 @patterns_app.command("list")
 def list_rules(
     word: Annotated[str, typer.Argument(metavar="WORD", help="Only rules whose name holds it.")] = "",
-    role: Annotated[Role | None, typer.Option(help="Only rules that say this of a line.")] = None,
+    role: Annotated[
+        str | None, typer.Option(metavar="ROLE", help="Only rules that say this of a line: begin, end, failure, …")
+    ] = None,
     phase: Annotated[str | None, typer.Option(metavar="PHASE", help="Only rules of this phase.")] = None,
     patterns: More = None,
 ) -> None:

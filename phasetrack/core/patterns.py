@@ -172,6 +172,8 @@ class _Reader:
 
     def _regex(self, item: Mapping[str, Any], key: str, what: str) -> str:
         pattern = self._text(item, key, what)
+        if self.trusted:
+            return pattern  # `patterns check` proves the shipped ones; compiling them all takes 0.2 s
         try:
             re.compile(pattern)
         except re.error as fault:
