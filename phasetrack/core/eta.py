@@ -162,7 +162,7 @@ def _before(known: Snapshot, likes: Likes) -> Eta | None:
     found = before_the_log(likes, known.silent_s or 0.0)
     left = _rounded(found.left)
     runs = likes.count()
-    source = f"{runs} like boots" if runs else "public starts of any size"
+    source = "public starts of any size" if not runs else f"the last {runs} boots here" if runs > 1 else "the last boot"
     return Eta(left.low_s, left.mid_s, left.high_s, "learned" if runs else "prior", runs, source, done_fraction=0.0)
 
 

@@ -15,7 +15,7 @@ from math import exp, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from phasetrack.core.laws import DRAWS, FLOOR_S, Law, beyond, normal_strata, quantile, strata
-from phasetrack.core.likes import Part
+from phasetrack.core.likes import COMPILING, Part
 from phasetrack.core.model import Range, Status
 from phasetrack.core.past import KNOTS, LEAD, TAIL, leading_bars, step_names, timed_rows
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from phasetrack.core.model import BarRow, PhaseRow, Snapshot
 
 # The part of a spread that all pieces share: the same disk, the same busy host.
-_SHARED = 0.5
+_SHARED = 0.6
 _ALONE = sqrt(1 - _SHARED**2)
 
 # History of a phase is dropped where its own bar tells a time outside a third to three times of it.
@@ -39,6 +39,9 @@ _REGULAR_RATIO = 1.5
 
 # What nearly every start goes through, while nothing tells what this one will.
 _USUAL = ("dist_init", "target_load", "kv_cache", "target_graph", "http_up", "warmup")
+
+# A capture that compiled, or did not, makes the same so much likelier for the next.
+_AGREES = 4.0
 
 # A phase that has begun proves that these are over, printed or not.
 _RANK_PHASES = ("bootstrap", "download", "dist_init", "target_load", "draft_load", "kv_cache", "draft_kv")
@@ -196,7 +199,9 @@ class _Running:
         nearest = max(parts, key=lambda part: part.weight * part.law.density(live))
         self.live = live.sd < nearest.law.sd
         self._note(live.median_s, parts, live.sd)
-        blended = tuple(Part(part.weight * part.law.density(live), part.law.blend(live)) for part in parts)
+        blended = tuple(
+            part._replace(weight=part.weight * part.law.density(live), law=part.law.blend(live)) for part in parts
+        )
         return Piece(f"{row.phase} {name}", blended, spent)
 
     def _contradicts(self, parts: tuple[Part, ...], live: Law, spent_s: float) -> bool:
@@ -299,8 +304,20 @@ def _planned(known: Snapshot, rows: list[PhaseRow], likes: Likes) -> Iterator[Pi
             continue
         chance = likes.chance(phase, planned=phase in planned)
         if chance > 0.02:
-            yield Piece(phase, likes.body(phase), 0.0, chance)
+            yield Piece(phase, _so_far(known, phase, likes.body(phase)), 0.0, chance)
             yield Piece(f"gap {phase}", likes.gap(phase), 0.0, chance)
+
+
+def _so_far(known: Snapshot, phase: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """What this run has shown of its kernels' cache counts for the phases to come."""
+    told = {row.cache for row in known.phases if row.phase in COMPILING and row.cache is not None}
+    if phase not in COMPILING or len(told) != 1:
+        return parts
+    was_cold = "cold" in told
+    return tuple(
+        part if part.cold is None else part._replace(weight=part.weight * (_AGREES if part.cold is was_cold else 1.0))
+        for part in parts
+    )
 
 
 # --- sums -------------------------------------------------------------------------------------------
@@ -320,7 +337,9 @@ def _sum(pieces: list[Piece], shift: float, spread: float) -> list[float]:
 def _draw(piece: Piece, shift: float, spread: float) -> list[float]:
     """What is left of one piece, in each draw; not to be changed by who gets it."""
     shared = [shift + spread * z for z in normal_strata("slow today")]
-    which, comes = strata(f"{piece.name} kind"), strata(f"{piece.name} comes")
+    phase = piece.name.partition(" ")[0]
+    which = strata("kernels" if phase in COMPILING else f"{piece.name} kind")  # one cache serves all captures
+    comes = strata(f"{piece.name} comes")
     parts = _still_possible(piece)
     drawn = []
     if len(parts) == 1 and piece.spent_s <= 0:
@@ -340,7 +359,7 @@ def _still_possible(piece: Piece) -> tuple[Part, ...]:
     """The laws, weighed by how well each fits with what has been spent."""
     weights = [part.weight * max(part.law.survival(piece.spent_s), 1e-6) for part in piece.parts]
     whole = sum(weights)
-    return tuple(Part(weight / whole, part.law) for weight, part in zip(weights, piece.parts, strict=True))
+    return tuple(part._replace(weight=weight / whole) for weight, part in zip(weights, piece.parts, strict=True))
 
 
 def _pick(parts: tuple[Part, ...], u: float) -> Law:

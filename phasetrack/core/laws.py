@@ -22,6 +22,8 @@ DRAWS = 200
 
 # Spread of one key on one machine, in log-seconds, and how many boots it weighs against those seen.
 _WITHIN, _WITHIN_WEIGHT = 0.22, 4.0
+# A belief is loosened to this share of the distance that like boots lie away from it.
+_FAR = 0.7
 # The most distant group whose own spread tells something of this one's.
 _NEAR = 2
 # Boots older by one count so much less.
@@ -106,7 +108,8 @@ def _learn(before: Law, seen: list[tuple[Seen, float]], apart: Sequence[float]) 
     nearest = [x for one, x in seen if one.group == 0]
     middle = median(nearest) if len(nearest) >= 3 else None
     within = _within([(one.source, _tame(x, middle) if one.group == 0 else x) for one, x in seen if one.group <= _NEAR])
-    precision, weighted = before.sd**-2, before.mu * before.sd**-2
+    spread = _modest(before, seen)
+    precision, weighted = spread**-2, before.mu * spread**-2
     for group, distance in enumerate(apart):
         ours = [(one.source, _tame(x, middle) if group == 0 else x) for one, x in seen if one.group == group]
         if not ours:
@@ -121,6 +124,15 @@ def _learn(before: Law, seen: list[tuple[Seen, float]], apart: Sequence[float]) 
         weighted += mean / variance
     sd = sqrt(1 / precision + (within**2 if seen else 0.0))
     return Law(weighted / precision, min(sd, max(before.sd, within * 1.5)))
+
+
+def _modest(before: Law, seen: list[tuple[Seen, float]]) -> float:
+    """The spread of the belief before; where the nearest boots lie far from it, it knows little of them."""
+    nearest = min((one.group for one, _ in seen), default=None)
+    ours = [x for one, x in seen if one.group == nearest]
+    if not ours or nearest is None or nearest > _NEAR:
+        return before.sd
+    return max(before.sd, _FAR * abs(fmean(ours) - before.mu))
 
 
 def _tame(x: float, middle: float | None) -> float:

@@ -27,14 +27,19 @@ if TYPE_CHECKING:
 # HTTP) is alike for every model on it.
 _APART = (0.0, 0.12, 0.35, 0.7)
 _APART_OF_MACHINE = (0.0, 0.08, 0.12, 0.3, 0.25)
-_COMPILING = {"target_graph", "draft_graph", "warmup"}
+COMPILING = {"target_graph", "draft_graph", "warmup"}
 _OF_MACHINE = {"bootstrap", "http_up", "kv_cache", "draft_kv", "dist_init"}
+
+# The same before anything is known of a boot but what was started here lately.
+_GUESS_SAME, _GUESS_ANY = 0.15, 0.6
 
 # Two kinds of a phase are two laws where their middles lie this far apart.
 _TWO_KINDS_RATIO = 1.8
 # Kernels that were compiled once are found by the next boot, unless the cache is lost each time: how likely the
 # next capture is cold again after none, one, two, three cold ones in a row.
-_COLD_AGAIN = (0.08, 0.35, 0.6, 0.8)
+_COLD_AGAIN = (0.08, 0.5, 0.7, 0.85)
+# The first boot of a set-up finds kernels of its relatives, or none.
+_COLD_FIRST = 0.4
 # One in so many phases has a cause that no history holds (another program's lock, a stopped process, a new kernel);
 # its law is wide. Without it, a phase that outlasts its history would always be about to end.
 _SURPRISE, _SURPRISE_SPREAD, _SURPRISE_LATER = 0.05, 1.1, 0.5
@@ -45,6 +50,7 @@ class Part(NamedTuple):
 
     weight: float
     law: Law
+    cold: bool | None = None  # of a phase that compiles: with empty caches, or filled ones
 
 
 class OfPhase(NamedTuple):
@@ -83,13 +89,14 @@ class Likes:
         """
         self.shape = _shape(args, weights_bytes)
         boots = priors.boots if priors is not None else ()
-        graded = [(likeness(key, past.key) if key is not None else Level.ANY, past) for past in boots]
+        graded = [(likeness(key, past.key) if key is not None else Level.EXACT, past) for past in boots]
         self.graded = sorted(graded, key=lambda pair: pair[0])  # stable: the newest first within a level
         self._phases: dict[tuple[str, int], list[OfPhase]] = {}
         for level, boot in self.graded:
             for phase in boot.phases:
                 self._phases.setdefault((phase.phase, phase.occurrence), []).append(OfPhase(level, boot, phase))
         self._parts: dict[tuple[str, ...], tuple[Part, ...]] = {}
+        self._guess = 0.0 if key is not None else _guess(boots)
 
     def count(self, worst: Level = Level.FAMILY) -> int:
         """How many boots are at least so alike."""
@@ -136,14 +143,19 @@ class Likes:
         self, phase: str, occurrence: int, before: Law, measure: Callable[[PastPhase], tuple[float, bool] | None]
     ) -> Iterator[Part]:
         apart = _APART_OF_MACHINE if phase in _OF_MACHINE else _APART
+        apart = (apart[0] + self._guess, *apart[1:])
         seen = list(_observations(self.of(phase, occurrence), measure))
         laws = [Part(1.0, learn(before, [one for one, _ in seen], apart))]
-        marked = "cold" if phase in _COMPILING else "warm"
+        marked = "cold" if phase in COMPILING else "warm"
         these = [one for one, cache in seen if cache == marked]
         others = [one for one, cache in seen if cache != marked]
-        if share := _cold_share(seen) if marked == "cold" else _warm_share(these, others):
-            laws = [Part(share, learn(before, these, apart)), Part(1.0 - share, learn(before, others, apart))]
-        yield from (Part(part.weight * (1.0 - _SURPRISE), part.law) for part in laws)
+        cold = True if marked == "cold" else None
+        if share := _cold_share(seen) if cold else _warm_share(these, others):
+            laws = [
+                Part(share, learn(before, these, apart), cold),
+                Part(1.0 - share, learn(before, others, apart), cold and False),
+            ]
+        yield from (part._replace(weight=part.weight * (1.0 - _SURPRISE)) for part in laws)
         middle = max(before.mu, *(part.law.mu for part in laws)) + _SURPRISE_LATER
         yield Part(_SURPRISE, Law(middle, _SURPRISE_SPREAD))
 
@@ -185,6 +197,11 @@ class Likes:
         return (len(took), max(took)) if took else None
 
 
+def _guess(boots: tuple[PastBoot, ...]) -> float:
+    """How far a boot of which nothing is known yet lies from the last ones: little where they were all the same."""
+    return _GUESS_SAME if len({boot.key.release for boot in boots}) <= 1 else _GUESS_ANY
+
+
 def _shape(args: Mapping[str, Value], weights_bytes: int | None) -> shipped.Shape:
     return shipped.Shape(
         size=size_class(args, weights_bytes) if args else "small",
@@ -222,10 +239,14 @@ def _observations(
 
 
 def _cold_share(seen: list[tuple[Seen, str | None]]) -> float:
-    """How likely a capture compiles again; 0 where no boot of this key had to."""
+    """How likely a capture compiles; 0 where no like boot had to."""
     own = [cache == "cold" for one, cache in seen if one.group == Level.EXACT]
+    if not any(cache == "cold" for one, cache in seen if one.group <= Level.FAMILY):
+        return 0.0
+    if not own:
+        return _COLD_FIRST
     in_a_row = own.index(False) if False in own else len(own)
-    return _COLD_AGAIN[min(in_a_row, len(_COLD_AGAIN) - 1)] if any(own) else 0.0
+    return _COLD_AGAIN[min(in_a_row, len(_COLD_AGAIN) - 1)]
 
 
 def _warm_share(warm: list[Seen], others: list[Seen]) -> float:
