@@ -25,8 +25,8 @@ from phasetrack.core.deadlines import deadline
 from phasetrack.core.ending import main_words
 from phasetrack.core.model import Outcome, Sign, Verdict, VerdictState
 from phasetrack.core.say import duration
-from phasetrack.core.state import axes
-from phasetrack.core.titles import DETOKENIZER, MAIN, OTHER, RANK
+from phasetrack.core.signs import HELD_S, hard_sign, number
+from phasetrack.core.titles import MAIN, RANK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,19 +41,9 @@ _DWELL_WINDOWS = 3
 _WINDOW_S = (10.0, 60.0)  # bounds; a window is as long as the phase is usually silent
 # A busy CPU is a weak sign: a spin lock burns it too, and so do long waits for a GPU that computes.
 _BUSY_DWELL = 2.5
-_HELD_S = 600.0
-# The engine itself notices a dead rank within 5 s (0.5.10+), and says more than we can.
-_LOST_GRACE_S = 4.0
-_LATER_S = 2.0
-# A child that imports takes its title within this time, or is larger than a mere helper by then.
-_UNTITLED_S = 60.0
-_IMPORTED_BYTES = 64 << 20
-_BLOCKED_S = 300.0  # state D without a byte read: storage that does not answer
 _STALE_S = 15.0  # evidence older than this is none
 # Channels that see different things; compilers, caches and downloads are usually still.
 _INDEPENDENT = {"memory", "storage", "gpu_memory"}
-# The first HTTP answers after the ready line may still be 503.
-_READY_GRACE_S = 10.0
 
 _UNSEEN = "nothing outside the log was looked at"
 
@@ -118,7 +108,7 @@ def _decide(
         return _nothing(known, phases, evidence)
     if stuck is not None:
         return _told_stuck(known, stuck, evidence)
-    hard = None if evidence is None or known.ended else _hard(known, evidence)
+    hard = None if evidence is None or known.ended else hard_sign(known, evidence)
     if known.outcome is Outcome.READY:
         return _ready(known, hard, headless=headless)
     if hard is not None:
@@ -161,7 +151,7 @@ def _nothing(known: Snapshot, phases: Mapping[str, PhaseInfo], evidence: Evidenc
             VerdictState.WAITING, "No engine line yet; the first 10 to 20 s of a start print nothing.", missing=missing
         )
     usual = _usual(known, "bootstrap", phases)
-    hard = _hard(known, evidence) or (None if usual is None else _flat(known, usual, evidence))
+    hard = hard_sign(known, evidence) or (None if usual is None else _flat(known, usual, evidence))
     if hard is not None:
         return hard
     alive = _main(evidence)
@@ -230,89 +220,6 @@ def _ready(known: Snapshot, hard: Verdict | None, *, headless: bool) -> Verdict:
 
 def _lower(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() else sentence
-
-
-# --- hard signs -------------------------------------------------------------------------------------
-
-
-def _hard(known: Snapshot, evidence: Evidence) -> Verdict | None:
-    return _stopped_process(evidence) or _lost(known, evidence) or _blocked(known, evidence)
-
-
-def _stopped_process(evidence: Evidence) -> Verdict | None:
-    """State T: somebody sent SIGSTOP. A debugger's stop is another state and no sign."""
-    if not evidence.stopped:
-        return None
-    held = max(age for _, age in evidence.stopped)
-    names = ", ".join(f"{process.name} (pid {process.pid})" for process, _ in evidence.stopped[:4])
-    signs = tuple(Sign(f"{process.name} (pid {process.pid}) is in state T", age) for process, age in evidence.stopped)
-    return Verdict(
-        VerdictState.STUCK if held >= _HELD_S else VerdictState.SUSPECT,
-        f"{names} is stopped (SIGSTOP) and waits for SIGCONT.",
-        signs,
-        missing=evidence.missing,
-        next_step="kill -CONT " + " ".join(str(process.pid) for process, _ in evidence.stopped),
-    )
-
-
-def _lost(known: Snapshot, evidence: Evidence) -> Verdict | None:
-    """A rank's process is gone while others live: SGLang up to 0.5.9 may never notice."""
-    if evidence.root_gone_s is not None:
-        return None
-    lost = evidence.lost or _never_seen(known, evidence)
-    if not lost:
-        return None
-    ages = [sign.age_s for sign in lost if sign.age_s is not None]
-    young = bool(ages) and max(ages) < _LOST_GRACE_S
-    living = len([process for process in evidence.processes if process.role == RANK])
-    others = f"{living} other ranks wait for it" if living else "the main process lives on without it"
-    return Verdict(
-        VerdictState.SUSPECT if young else VerdictState.STUCK,
-        f"{'; '.join(sign.text for sign in lost[:4])}; {others}.",
-        lost,
-        missing=evidence.missing,
-        next_step="dmesg -T | grep -i 'killed process'",
-    )
-
-
-def _never_seen(known: Snapshot, evidence: Evidence) -> tuple[Sign, ...]:
-    """Ranks that have spoken in the log and have no process, told where processes carry ranks as the log does."""
-    later_s = (known.silent_s or 0.0) - evidence.age_s  # a sample from before the last line knows less than the log
-    if _number(known, "nnodes") > 1 or later_s < _LATER_S:
-        return ()
-    here = {process.rank for process in evidence.processes if process.role == RANK}
-    spoke = {rank.rank for row in known.phases for rank in row.ranks if rank.rank}
-    if here & spoke:
-        shapes = {tuple(axes(rank)) for rank in here}
-        return tuple(Sign(f"{rank} has no process") for rank in sorted(spoke - here) if tuple(axes(rank)) in shapes)
-    titled = any(process.role == DETOKENIZER for process in evidence.processes)
-    begun = any(row.phase in {"dist_init", "target_load"} for row in known.phases)
-    if not titled or not begun or here or any(_may_be_rank(process, evidence) for process in evidence.processes):
-        return ()
-    return (Sign("the scheduler has no process"),)
-
-
-def _may_be_rank(process: ProcessSample, evidence: Evidence) -> bool:
-    """A child that still imports has no title yet; seen with two replicas, whose controller starts them late."""
-    if process.role != OTHER or process.pid == evidence.root_pid:
-        return False
-    young = process.started_s is None or evidence.now_s - process.started_s < _UNTITLED_S
-    return young or (process.rss_bytes or 0) > _IMPORTED_BYTES
-
-
-def _blocked(known: Snapshot, evidence: Evidence) -> Verdict | None:
-    waiting = [(process, age) for process, age in evidence.blocked if age >= _BLOCKED_S]
-    if not waiting or (known.silent_s or 0.0) < _BLOCKED_S:
-        return None
-    process, age = waiting[0]
-    return Verdict(
-        VerdictState.STUCK,
-        f"{process.name} (pid {process.pid}) waits for storage or a driver (state D) for {duration(age)}"
-        " without a byte read.",
-        tuple(Sign(f"pid {process.pid} in state D", age) for process, age in waiting),
-        missing=evidence.missing,
-        next_step=f"cat /proc/{process.pid}/stack; dmesg -T | tail",
-    )
 
 
 # --- the ladder -------------------------------------------------------------------------------------
@@ -387,7 +294,7 @@ def _flat(known: Snapshot, usual: _Usual, evidence: Evidence) -> Verdict | None:
     weak = [channel for channel in evidence.channels if not channel.strong and channel.flat_s <= usual.window_s]
     busy = [channel for channel in weak if channel.moved_ago_s is not None]
     dwell = max(_DWELL_S, _DWELL_WINDOWS * usual.window_s) * (_BUSY_DWELL if busy else 1)
-    many = _number(known, "nnodes") > 1  # the other nodes, for which this one may be waiting, cannot be seen
+    many = number(known, "nnodes") > 1  # the other nodes, for which this one may be waiting, cannot be seen
     held = min(min(c.flat_s for c in strong) - dwell, silent - (usual.long_s if many else usual.typical_s))
     if held < 0:
         return None
@@ -395,7 +302,7 @@ def _flat(known: Snapshot, usual: _Usual, evidence: Evidence) -> Verdict | None:
     since = duration(min(channel.flat_s for channel in strong))
     signs = (Sign("no output", silent), *(_flat_sign(channel, evidence) for channel in strong))
     return Verdict(
-        VerdictState.STUCK if held >= _HELD_S and not many else VerdictState.SUSPECT,
+        VerdictState.STUCK if held >= HELD_S and not many else VerdictState.SUSPECT,
         f"{usual.title}: silent for {duration(silent)}, and nothing moved outside the log for {since}.",
         signs,
         tuple(Sign(f"{c.title} is busy, {c.now}, which a hang can be too", c.moved_ago_s) for c in busy),
@@ -421,11 +328,6 @@ def _look_at(known: Snapshot, evidence: Evidence) -> str:
 def _main(evidence: Evidence) -> ProcessSample:
     mains = [p for p in evidence.processes if p.role == MAIN or p.pid == evidence.root_pid]
     return (mains or list(evidence.processes))[0]
-
-
-def _number(known: Snapshot, fact: str) -> float:
-    value = known.facts.get(fact)
-    return value if isinstance(value, int | float) else 0
 
 
 def _row(known: Snapshot) -> PhaseRow | None:
