@@ -327,6 +327,21 @@ def test_after_ready_it_serves():
     assert hear(whole() + says("43:20", stats, API)).snapshot.phase == "serving"
 
 
+def test_requests_are_stepped_over_at_speed_and_nothing_between_them_is_lost():
+    request = raw(API, 'INFO:     127.0.0.1:52174 - "POST /v1/completions HTTP/1.1" 200 OK')
+    coloured = request.replace(f"({API})", f"\x1b[1;36m({API})\x1b[0;0m")
+    poll = raw(API, 'INFO:     127.0.0.1:52176 - "GET /health HTTP/1.1" 200 OK')
+    stats = says("50:00", "Engine 000: Avg prompt throughput: 252.4 tokens/s", API)
+    died = failing("50:10", CORE, "EngineCore encountered a fatal error.", CORE_FRAME, "RuntimeError: CUDA error: x")
+    text = whole() + request * 9 + stats + (request + coloured) * 9 + poll * 3 + request * 9 + died
+    heard = hear(text)
+    line_by_line = hear(text, chunks=[k for k, char in enumerate(text.encode()) if char == ord("\n")])
+    assert heard.story == line_by_line.story
+    assert heard.snapshot.failure.place.line == text[: text.index("EngineCore encountered")].count("\n") + 1
+    assert heard.snapshot.sources[0].lines == text.count("\n")
+    assert heard.tracker._segmenter.frames == line_by_line.tracker._segmenter.frames
+
+
 def test_a_clean_shutdown_is_no_failure():
     text = whole() + says("50:00", "[shutdown] API server: shutdown triggered", API)
     known = hear(text + raw(API, "INFO:     Application shutdown complete.")).snapshot
@@ -564,7 +579,7 @@ def test_an_api_server_that_refuses_its_arguments_fails_alone():
 def test_too_little_memory_for_the_cache_is_named_with_its_figures():
     short = (
         "ValueError: To serve at least one request with the models's max seq len (131072), (16.00 GiB KV cache is "
-        "needed, which is larger than the available KV cache memory (10.10 GiB). Try increasing `gpu_memory_utilization`"
+        "needed, which is larger than the available KV cache memory (10.10 GiB). Try increasing it."
     )
     text = begun() + loaded() + sized().split(f"({CORE}) INFO 11-30 15:42:50")[0]
     failure = hear(text + failing("42:50", CORE, "EngineCore failed to start.", CORE_FRAME, short)).snapshot.failure
