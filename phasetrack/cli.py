@@ -554,7 +554,7 @@ def demo(ascii_only: Ascii = False) -> None:
 
 
 def _bundle(patterns: PatternSet, log: str, target: Path, boot: int | None) -> None:
-    from phasetrack.share import bundle_words, write_bundle
+    from phasetrack.bundle import bundle_words, write_bundle
 
     _say(bundle_words(write_bundle(patterns, log, target, boot=boot)))
 
@@ -638,12 +638,10 @@ def _moment(text: str | None) -> float | None:
         return None
     from datetime import UTC, datetime
 
-    for form in ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%d %H:%M:%S.%f"):
-        try:
-            return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp()
-        except ValueError:
-            continue
-    raise UsageError(f"--at {text}: not a time (write it as the log does: 2026-11-30T15:42:03)")
+    for day in ("", "1970-01-01T"):  # a time alone is told by being less than a day
+        with suppress(ValueError):
+            return datetime.fromisoformat(day + text).replace(tzinfo=UTC).timestamp()
+    raise UsageError(f"--at {text}: not a time (write it as the log does: 2026-11-30T15:42:03, or 15:42:03)")
 
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

@@ -33,6 +33,7 @@ from phasetrack.core.readiness import is_poll
 from phasetrack.core.segments import Segmenter
 from phasetrack.core.summary import summarize
 from phasetrack.core.tracks import row_of
+from phasetrack.core.until import Until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +67,8 @@ class Tracker:
             path: the log's name, for messages and ``sources``.
             line: the first line's number; None where the lines before were not counted.
             offset: bytes before the first one fed.
-            until_s: stop at the first line later than this (log clock): the answer as known then.
+            until_s: stop before the first line or frame later than this (log clock): the answer as known then.
+                Less than a day is a time of day.
             boot: the number of the boot to show; the latest where None.
         """
         self._patterns = patterns
@@ -76,7 +78,7 @@ class Tracker:
         self._classifier = Classifier(patterns)
         self._machine = Machine(patterns, self._classifier.kind_of, self._classifier.reading)
         self._bulk = _bulk_run(patterns)
-        self._until_s = until_s
+        self._until = None if until_s is None else Until(patterns, until_s)
         self._machine.state.keep = boot
         self._recorded: deque[tuple[int, float]] = deque()  # (bytes read by then, Unix time), of a recording
         self._output_s: float | None = None  # our clock: when the log last grew
@@ -152,13 +154,14 @@ class Tracker:
 
     def _take(self, segments: Iterator[Segment | Bulk]) -> Iterator[Record]:
         for segment in segments:
-            if self._stopped:
+            if self._stopped or (self._until is not None and self._until.is_past(segment, self._timed)):
+                self._stopped = True
                 continue
             if isinstance(segment, Bulk):
                 yield from self._step_over(segment)
                 continue
             for event in self._classifier.classify(segment):
-                yield from self._machine.advance(self._with_time(event) if self._recorded else event)
+                yield from self._machine.advance(self._timed(event))
                 self._hear(event.text)
             self._settle()
 
@@ -169,8 +172,10 @@ class Tracker:
         if not poll:
             self._spoken_s = self._machine.state.clock.newest_s
 
-    def _with_time(self, event: Event) -> Event:
+    def _timed(self, event: Event) -> Event:
         """Give a text the time at which a recording saw its last byte, as if a transport had stamped it."""
+        if not self._recorded:
+            return event
         while len(self._recorded) > 1 and self._recorded[0][0] < self._segmenter.reached:
             self._recorded.popleft()
         if event.prefix.outer_s is not None:
@@ -179,9 +184,6 @@ class Tracker:
 
     def _settle(self) -> None:
         state = self._machine.state
-        newest = state.clock.newest_s
-        if self._until_s is not None and newest is not None and newest > self._until_s:
-            self._stopped = True
         boot = state.shown
         serving = boot is not None and boot.serving and all(b.serving for b in state.live.values())
         self._segmenter.swallow = self._bulk if serving else None
@@ -234,7 +236,7 @@ class Tracker:
     def _peek(self, boot: Boot | None) -> tuple[Row, Bar] | None:
         """The bar of the open tail and the row that it counts for; nothing is changed by looking."""
         segment = self._segmenter.peek()
-        if segment is None or boot is None or boot.is_over:
+        if segment is None or boot is None or boot.is_over or self._stopped:
             return None
         found: tuple[Row, Bar] | None = None
         for event in self._classifier.peek(segment):
