@@ -145,6 +145,18 @@ def is_archive(head: bytes) -> bool:
     return archive.is_archive(head)
 
 
+def bytes_of(path: str) -> Iterator[bytes]:
+    """Read a whole log's bytes, holes left out.
+
+    Raises:
+        SourceError: as ``open_log``.
+    """
+    with open_log(path) as log:
+        for item in log.chunks():
+            if isinstance(item, Chunk):
+                yield item.data
+
+
 def source_error(path: str, fault: OSError) -> SourceError:
     """Say in one line why a log cannot be read, and what to do."""
     if isinstance(fault, FileNotFoundError):

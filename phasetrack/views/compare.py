@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 from phasetrack.core.say import duration
 from phasetrack.views.facts import fact_text, fact_title
 from phasetrack.views.gantt import chart, extent
+from phasetrack.views.headline import engine_words, headline
 from phasetrack.views.jsonl import dumps
 from phasetrack.views.markdown import code, prose, table
-from phasetrack.views.page import cut, engine_words, headline, render
+from phasetrack.views.template import cut, render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from phasetrack.core.compare import Change, Comparison, Side
+    from phasetrack.core.changes import Change
+    from phasetrack.core.compare import Comparison, Side
     from phasetrack.core.differing import FactChange
     from phasetrack.core.model import Snapshot, Value
 

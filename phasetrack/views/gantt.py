@@ -6,19 +6,21 @@ are bounded here, so that a page stays small for any log: what does not fit is a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from itertools import accumulate, groupby, islice
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Outcome, Status
 from phasetrack.core.say import duration
-from phasetrack.views.rows import Cells, cells, total_s
+from phasetrack.views.chart import ALL, Chart, Lane, Limits, Piece, Tick
+from phasetrack.views.curves import curve_path
+from phasetrack.views.rows import cells, total_s
 from phasetrack.views.words import clock, count, glyph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from phasetrack.core.model import BarRow, PhaseRow, RankSpan, Snapshot
+    from phasetrack.core.model import PhaseRow, RankSpan, Snapshot
 
 # Below these a silence is not worth a mark: a healthy bar pauses as long.
 _SILENCE_S = 2.0
@@ -36,85 +38,6 @@ FAMILIES = {
     "kv_cache": "memory", "draft_kv": "memory", "target_graph": "graph", "draft_graph": "graph", "http_up": "serve",
     "warmup": "serve", "ready": "serve", "serving": "serve",
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much of everything a page draws. What does not fit is added up and said."""
-
-    lanes: int = 60  # a healthy boot has about 12; a log that restarts a phase for ever has more than anybody reads
-    strips: int = 600  # of ranks, in all lanes: 8 rows of 64 ranks are drawn one by one, 512 ranks in groups
-    curves: int = 120  # inside the lanes
-    activities: int = 120
-    cards: int = 36  # curves drawn large
-    boots: int = 60  # the latest
-    warnings: int = 40
-    arguments: int = 400  # SGLang has about 380
-    text: int = 400  # characters of one value
-    lines: int = 60  # of a failing record
-    rank_cells: int = 1600
-
-    def scaled(self, share: float) -> Limits:
-        """The same, for a log that holds far more than the usual."""
-        return Limits(*(max(int(getattr(self, field.name) * share), 4) for field in fields(self)))
-
-
-ALL = Limits()
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of time in a lane."""
-
-    left: float  # percent
-    width: float  # percent
-    tip: str  # what it says when pointed at
-    kind: str = ""
-    label: str = ""  # drawn beside it where there is room
-    top: float = 0.0  # pixels from the lane's top, for strips
-    path: str = ""  # SVG path in a box of 100 x 100, for curves
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """One phase."""
-
-    key: str  # unique within a page
-    row: PhaseRow
-    cells: Cells
-    family: str  # which colour
-    glyph: str
-    lines: str  # "lines 12–40"
-    span: Piece | None = None
-    curves: tuple[Piece, ...] = ()
-    silence: Piece | None = None
-    expected: Piece | None = None
-    activities: tuple[Piece, ...] = ()
-    strips: tuple[Piece, ...] = ()
-    strip_px: float = 0.0
-    height_px: float = 26.0
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A labelled point of the time line."""
-
-    left: float
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A whole boot over one time line."""
-
-    begin_s: float | None  # log clock; None where the log prints no times
-    length_s: float
-    clock_s: float | None  # seconds of the day at its beginning, for labels
-    ticks: tuple[Tick, ...]
-    lanes: tuple[Lane, ...]
-    gaps: tuple[Piece, ...]  # what no phase claims
-    marks: tuple[Piece, ...]  # ready, failure, now
-    left_out: tuple[int, float] | None  # rows that are not drawn, and their seconds together
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,27 +164,6 @@ def _curves(row: PhaseRow, scale: _Scale) -> Iterator[Piece]:
         piece = scale.piece(bar.began_s, bar.began_s + bar.elapsed_s, tip)
         if piece.width > 0:
             yield Piece(piece.left, piece.width, tip, path=curve_path(bar))
-
-
-def curve_path(bar: BarRow) -> str:
-    """A bar's progress as an area in a box of 100 x 100: time to the right, done upwards."""
-    times = spread([x for x, _ in bar.curve])
-    span, total = max(times[-1] if times else 0.0, 1e-9), bar.total or 1.0
-    points = [(_pct(x / span), 100 - _pct(y / total)) for x, (_, y) in zip(times, bar.curve, strict=True)]
-    return "M0,100" + "".join(f"L{x:g},{y:g}" for x, y in points) + "L100,100Z"
-
-
-def spread(times: list[float]) -> list[float]:
-    """Bars print whole seconds; frames of one second are set evenly into it, where they were. Never back in time."""
-    times = list(accumulate(times, max))
-    groups = [(at, len(list(same))) for at, same in groupby(times)]
-    if all(n == 1 for _, n in groups):
-        return times
-    return [at + (k + 1) / n for at, n in groups for k in range(n)]
-
-
-def _pct(fraction: float) -> float:
-    return round(min(max(fraction, 0.0), 1.0) * 100, 1)
 
 
 def _silence(row: PhaseRow, scale: _Scale) -> Piece | None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from phasetrack.core.model import Outcome
 from phasetrack.core.say import duration
 from phasetrack.views.facts import shown_facts
-from phasetrack.views.page import cut, engine_words, failure_block, headline
+from phasetrack.views.headline import engine_words, failure_block, headline
 from phasetrack.views.rows import cells, last_ranks, share, total_s
+from phasetrack.views.template import cut
 from phasetrack.views.words import glyph, iso, size
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from phasetrack.core.model import Status
 from phasetrack.core.state import rank_key
-from phasetrack.views.gantt import extent, rank_name, spread
+from phasetrack.views.curves import spread
+from phasetrack.views.gantt import extent, rank_name
 from phasetrack.views.jsonl import row_json
 from phasetrack.views.words import iso
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from phasetrack.core.compare import Noise, compare, noise_of, wider
+from phasetrack.core.compare import compare
 from phasetrack.core.key import key_of
 from phasetrack.core.model import PastBoot, PastPhase
+from phasetrack.core.noise import Noise, noise_of, wider
 from phasetrack.core.past import remembered
 from phasetrack.core.recollect import snapshot_of
 from phasetrack.views.compare import compare_json, compare_markdown, compare_text, signed

@@ -27,8 +27,11 @@ from phasetrack.core.model import (
     VerdictState,
     Warned,
 )
-from phasetrack.views.gantt import ALL, chart, curve_path, offset, spread, tick_step
-from phasetrack.views.page import Told, report_page
+from phasetrack.views.chart import ALL
+from phasetrack.views.curves import curve_path, spread
+from phasetrack.views.foretold import Told
+from phasetrack.views.gantt import chart, offset, tick_step
+from phasetrack.views.page import report_page
 from tests.talk import hear, recording
 
 LIMIT_BYTES = 500_000
