@@ -255,9 +255,13 @@ def test_what_the_start_says_of_itself_becomes_facts_under_the_usual_names():
     assert facts["torch_compile_s"] == 18.7
 
 
-def test_the_load_is_followed_frame_by_frame():
-    told = hear(begun() + loaded()).told("progress")
-    assert told == [f"target_load {k}/4" for k in range(5)]
+@pytest.mark.parametrize("between", ["\r", "\n", "", "\r\r"])
+def test_the_load_is_followed_whatever_stands_between_a_process_and_its_bar(between):
+    text = begun() + loaded().replace(") \rLoading", f") {between}Loading")
+    heard = hear(text)
+    assert heard.told("progress") == [f"target_load {k}/4" for k in range(5)]
+    assert heard.row("target_load").longest_silence_s == 2.0
+    assert heard.snapshot.sources[0].unmatched_lines == 0
 
 
 def test_the_compilation_is_an_activity_of_the_profiling_run():
