@@ -138,12 +138,12 @@ STAMPS = (
 )  # fmt: skip
 MESSAGES = (
     b"server_args=ServerArgs(tp_size=2, nnodes=2, node_rank=1)", b"Load weight begin. avail mem=1.00 GB",
-    b"Load weight end. elapsed=1.0 s, type=A, avail mem=1.00 GB, mem usage=1.00 GB.", b"Memory pool end. avail mem=1 GB",
+    b"Load weight end. elapsed=1.0 s, type=A, avail mem=1.00 GB, mem usage=1.00 GB.",
     b"Init torch distributed begin.", b"Capture cuda graph begin.", b"Capture draft cuda graph begin. x", b"Killed",
-    b"INFO:     Uvicorn running on http://x", b"The server is fired up and ready to roll!", b"SIGTERM received. signum=",
+    b"INFO:     Uvicorn running on http://x", b"The server is fired up and ready to roll!", b"SIGTERM received. x",
     b"Scheduler hit an exception: Traceback (most recent call last):\n", b"9" * 5000,
     b"Traceback (most recent call last):\n", b'  File "/sglang/x.py", line 1, in <module>\n', b"ValueError: x\n",
-    b"KeyboardInterrupt\n",
+    b"KeyboardInterrupt\n", b"Memory pool end. avail mem=1 GB", b"Killed",
 )  # fmt: skip
 BARS = (
     b"  0%|          | 0/3 [00:00<?, ?it/s]", b"Capturing batches (bs=1):  50%|##   | 1/2 [9999:59:59<00:01,  9s/it]",
