@@ -197,7 +197,8 @@ def _strips(row: PhaseRow, scale: _Scale, end: float, most: int) -> tuple[list[P
         return [], 0.0
     size = -(-len(spans) // most)
     groups = [spans[k : k + size] for k in range(0, len(spans), size)]
-    return [_strip(row, group, scale, end) for group in groups], 4.0 if len(groups) <= 16 else 2.0
+    thick = 4.0 if len(groups) <= 8 else 2.0 if len(groups) <= 32 else 1.0
+    return [_strip(row, group, scale, end) for group in groups], thick
 
 
 def _strip(row: PhaseRow, spans: list[RankSpan], scale: _Scale, end: float) -> Piece:

@@ -28,9 +28,9 @@ document.querySelectorAll(".gantt").forEach((gantt) => {
   };
   const two = (n) => String(n).padStart(2, "0");
   const offset = (s) => {
-    if (length < 120) return s ? `${Number(s.toFixed(2))} s` : "0";
+    if (!s) return "0";
+    if (s < 120 && to - from < 120) return `${Number(s.toFixed(2))} s`;
     const whole = Math.round(s), h = Math.floor(whole / 3600);
-    if (s < 120 && to - from < 120) return s ? `${Number(s.toFixed(2))} s` : "0";
     const rest = `${h ? two(Math.floor(whole / 60) % 60) : Math.floor(whole / 60)}:${two(whole % 60)}`;
     return h ? `${h}:${rest}` : rest;
   };
