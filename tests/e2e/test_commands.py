@@ -226,8 +226,8 @@ def test_a_file_whose_name_is_no_text_can_be_read(tmp_path):
     with open(odd, "wb") as file:  # noqa: PTH123 - a name of bytes
         file.write(FAILED.read_bytes())
     done = subprocess.run(
-        [*PHASETRACK, "report", odd, "-f", "json", "--no-history"], env=home(tmp_path), check=False, capture_output=True,
-        timeout=120,
+        [*PHASETRACK, "report", odd, "-f", "json", "--no-history"], env=home(tmp_path), check=False, timeout=120,
+        capture_output=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
     assert json.loads(done.stdout)["outcome"] == "failed"
