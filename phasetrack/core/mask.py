@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
     from phasetrack.core.model import Bulk
 
+# Texts are looked up by their shape first; longer ones are not worth keeping.
+_SHAPE_CHARS, _SHAPES_MAX = 400, 20_000
+_BLANK = str.maketrans("123456789", "000000000")
+_ADDRESS = re.compile(r"\d\.\d{1,3}\.\d{1,3}\.\d|::|(?:[0-9A-Fa-f]{1,4}[:-]){4}")
 # Names learned; a log with more is generated text.
 _NAMES_MAX = 500
 _TERMINATORS = {End.LF: "\n", End.CR: "\r", End.CUT: "", End.OPEN: ""}
@@ -41,6 +45,7 @@ class Masker:
         self._names: dict[str, str] = {}  # name that is masked wherever it stands -> its mask
         self._names_re: re.Pattern[str] | None = None
         self._changed = False
+        self._plain: set[str] = set()  # shapes of texts in which there is nothing to mask
         for user in users:
             self._user(user)
         for host in hosts:
@@ -63,6 +68,18 @@ class Masker:
 
     def mask(self, text: str) -> str:
         """Mask a text; twice is the same as once. Never raises."""
+        shape = _shape(text)
+        if shape in self._plain:
+            return self._alone(text)
+        clean = self._mask_all(text)
+        if shape and clean == text:
+            if len(self._plain) >= _SHAPES_MAX:
+                self._plain.clear()
+            self._plain.add(shape)
+        return self._alone(clean)
+
+    def _mask_all(self, text: str) -> str:
+        """Everything but names that stand alone."""
         for owner in places.URL_USER.findall(text) if "://" in text else ():
             self._user(owner)
         secrets = text.count(MASK)
@@ -73,7 +90,7 @@ class Masker:
         found = text.count(MASK) - secrets
         if found > 0:
             self._hits[MASK] = self._hits.get(MASK, 0) + found
-        return self._alone(text)
+        return text
 
     def _places(self, text: str) -> str:
         text = places.EMAIL.sub(lambda m: self._mask("email", m[0]), text)
@@ -195,6 +212,17 @@ class Masker:
         mask = self._names[found[0]]
         self._hits[mask] = self._hits.get(mask, 0) + 1
         return mask
+
+
+def _shape(text: str) -> str:
+    """A text with its digits blanked, one by one: bars and serving lines differ in nothing else.
+
+    Empty where the digits' values matter: in addresses. Nothing else that is masked looks at them.
+    """
+    if len(text) > _SHAPE_CHARS:
+        return ""
+    text = text.replace("127.0.0.1", "localhost")
+    return "" if _ADDRESS.search(text) else text.translate(_BLANK)
 
 
 def _own(parts: list[str]) -> int:

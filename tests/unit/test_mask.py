@@ -100,6 +100,24 @@ def test_words_of_every_log_are_no_names_of_their_own():
     assert masker.mask("server_args=ServerArgs(x)") == "server_args=ServerArgs(x)"
 
 
+def test_digits_are_told_apart_where_they_matter():
+    """Lines are looked up with their digits blanked; addresses and names must not slip through by it."""
+    masker = Masker()
+    assert (
+        masker.mask('INFO: 127.0.0.1:5 - "GET /health HTTP/1.1" 200')
+        == 'INFO: 127.0.0.1:5 - "GET /health HTTP/1.1" 200'
+    )
+    assert masker.mask('INFO: 10.0.0.1:5 - "GET /health HTTP/1.1" 200') == 'INFO: ip-1:5 - "GET /health HTTP/1.1" 200'
+    assert masker.mask("on gpu-8 now") == "on gpu-8 now"
+    masker.learn("dist_init_addr=gpu-7:5000")
+    assert masker.mask("on gpu-7 now") == "on host-1 now"
+    assert masker.mask("on gpu-8 now") == "on gpu-8 now"
+    assert masker.mask("key AKIA1") == "key AKIA1"
+    assert masker.mask("key AKIA1234567890123456") == "key [redacted]"
+    assert masker.mask("at 11:22:33 and 1.2.3") == "at 11:22:33 and 1.2.3"
+    assert masker.mask("at 11:22:33:44:55:66") == "at mac-1"
+
+
 def test_counts_tell_kinds_and_numbers_and_learning_is_not_counted():
     masker = Masker(users=["dora"])
     masker.learn("/home/alice/x")
