@@ -110,6 +110,10 @@ class Classifier:
         """Yield what one segment says, glued pieces one after the other. Never raises."""
         return self._pieces(segment, self.learned)
 
+    def stamp(self, segment: Segment) -> Event:
+        """Only what stands before a message whose meaning is known."""
+        return Event(segment.place, None, parse(segment.text, self.learned)[0], None, "")
+
     def peek(self, segment: Segment) -> Iterator[Event]:
         """The same for an open tail, of which nothing is learned."""
         return self._pieces(segment, self.learned.copy())

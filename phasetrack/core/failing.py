@@ -84,6 +84,11 @@ class Failing:
         self._packages = tuple((f"/{package}/", engine) for package, engine in packages.items())
         self._open: list[FailingRecord] = []
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a line may still belong to a record."""
+        return bool(self._open)
+
     def begin(self, event: Event, at_s: float | None) -> FailingRecord:
         """Open the record of a failure rule."""
         record = FailingRecord(

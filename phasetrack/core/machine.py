@@ -87,6 +87,11 @@ class Machine:
         self._place: Place | None = None
         self._at_s: float | None = None
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether a failing record is open, of any server: its lines are not complete."""
+        return any(failing.is_open for failing in self._failing.values())
+
     # --- the fold -----------------------------------------------------------------------------------
 
     def advance(self, event: Event) -> list[Record]:

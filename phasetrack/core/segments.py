@@ -11,7 +11,7 @@ Rules, each with a test of its name in ``tests/unit/test_segments.py``:
 4. A run of NUL (a truncated file that its writer goes on writing at the old offset) is stepped over.
 5. A text of ``LIMIT`` bytes without a terminator is cut there and goes on as the next frame.
 6. The result does not depend on how the bytes were chunked, nor on peeks.
-7. ``swallow`` names whole lines that may be stepped over in one C call; the owner switches it on only where
+7. ``swallow`` finds whole lines that may be stepped over in one C call; the owner switches it on only where
    such lines change nothing but the time (a boot that serves).
 
 Splitting here or in the classifier would differ only in taste, but for one thing: glued pieces (§3.5 of the
@@ -21,7 +21,7 @@ design) need the prefix grammar, so they are cut in ``prefix``.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from phasetrack.core.model import Bulk, End, Place, Segment
 
@@ -46,6 +46,13 @@ _ESCAPE = re.compile(
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
+class Swallow(Protocol):
+    """Knows whole lines that may be stepped over."""
+
+    def step(self, buffer: bytes, position: int) -> tuple[int, int] | None:
+        """Answer where the run ends that begins with the line at ``position``, and its lines; None for no run."""
+
+
 class Segmenter:
     """Cuts a byte stream. Sans-IO: ``feed`` it, take what it yields."""
 
@@ -60,7 +67,7 @@ class Segmenter:
         self._frame = 0  # frames of this line so far
         self.frames = 0  # of the whole stream
         self.reached = offset  # where the text of the newest segment ends
-        self.swallow: re.Pattern[bytes] | None = None
+        self.swallow: Swallow | None = None
 
     @property
     def offset(self) -> int:
@@ -84,10 +91,10 @@ class Segmenter:
         position, scan = 0, self._scanned
         while True:
             if self.swallow is not None and self._frame == 0:
-                run = self.swallow.match(buffer, position)
-                if run is not None and run.end() > position:
-                    yield self._step_over(run[0], base + position)
-                    position = scan = run.end()
+                run = self.swallow.step(buffer, position)
+                if run is not None:
+                    yield self._step_over(buffer, position, *run)
+                    position = scan = run[0]
             found = _find_cut(buffer, scan)
             if found is not None and found.end() == size and _UNSURE.fullmatch(found[0]):
                 found = None  # a carriage return at the very end waits for the next byte
@@ -139,10 +146,9 @@ class Segmenter:
             self.reached = offset + len(raw)
             yield Segment(text, Place(self._line, self._frame, offset), end)
 
-    def _step_over(self, run: bytes, offset: int) -> Bulk:
-        lines = run.count(b"\n")
-        last = run[run.rfind(b"\n", 0, -1) + 1 :]
-        found = Bulk(lines, Place(self._line, 1, offset), clean(last), len(run))
+    def _step_over(self, buffer: bytes, position: int, end: int, lines: int) -> Bulk:
+        last = buffer[buffer.rfind(b"\n", position, end - 1) + 1 or position : end]
+        found = Bulk(lines, Place(self._line, 1, self._offset + position), clean(last), end - position)
         self._line = None if self._line is None else self._line + lines
         self.frames += lines
         return found

@@ -6,11 +6,11 @@ differs. It opens nothing and reads no clock.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from phasetrack.core.bulk import BulkRuns
 from phasetrack.core.classify import Classifier
 from phasetrack.core.ending import obituary
 from phasetrack.core.eta import Past, estimate, known_silences, withheld
@@ -77,7 +77,7 @@ class Tracker:
         self._segmenter = Segmenter(line=line, offset=offset)
         self._classifier = Classifier(patterns)
         self._machine = Machine(patterns, self._classifier.kind_of, self._classifier.reading)
-        self._bulk = _bulk_run(patterns)
+        self._bulk = BulkRuns(patterns.bulk)
         self._until = None if until_s is None else Until(patterns, until_s)
         self._machine.state.keep = boot
         self._recorded: deque[tuple[int, float]] = deque()  # (bytes read by then, Unix time), of a recording
@@ -163,6 +163,8 @@ class Tracker:
             for event in self._classifier.classify(segment):
                 yield from self._machine.advance(self._timed(event))
                 self._hear(event.text)
+                if self._segmenter.swallow is not None:
+                    self._bulk.speak((event.prefix.rank,))
             self._settle()
 
     def _hear(self, text: str) -> None:
@@ -184,14 +186,24 @@ class Tracker:
 
     def _settle(self) -> None:
         state = self._machine.state
+        if not self._serves():
+            self._segmenter.swallow = None
+        elif self._segmenter.swallow is None:
+            self._bulk.speak(rank for boot in state.live.values() for rank in boot.ranks)
+            self._segmenter.swallow = self._bulk
+
+    def _serves(self) -> bool:
+        """Whether serving lines change nothing but the time now; what was said to begin a failure must end first."""
+        state = self._machine.state
         boot = state.shown
-        serving = boot is not None and boot.serving and all(b.serving for b in state.live.values())
-        self._segmenter.swallow = self._bulk if serving else None
+        if boot is None or not boot.serving or not all(other.serving for other in state.live.values()):
+            return False
+        return not self._machine.is_failing
 
     def _step_over(self, run: Bulk) -> Iterator[Record]:
         self._spoke = True
-        for event in self._classifier.classify(Segment(run.last, run.place, SegmentEnd.LF)):
-            yield from self._machine.bulk(run, event)
+        event = self._classifier.stamp(Segment(run.last, run.place, SegmentEnd.LF))
+        yield from self._machine.bulk(run, event)
 
     def snapshot(self, now_s: float | None = None) -> Snapshot:
         """Tell all that is known.
@@ -260,18 +272,3 @@ class Tracker:
             self._path, segmenter.offset + segmenter.pending, lines, segmenter.frames,
             self._machine.state.unmatched_lines, self._first_offset,
         )  # fmt: skip
-
-
-def _bulk_run(patterns: PatternSet) -> re.Pattern[bytes] | None:
-    """One expression for a run of whole serving lines: all behind an engine's stamp, or all without any.
-
-    Of a run the last line alone is read, for its time; so lines with a stamp never stand before lines without.
-    Without stamps only requests are stepped over: who asks whether the server lives breaks no silence.
-    """
-    if not patterns.bulk:
-        return None
-    messages = "|".join(f"(?:{pattern})" for pattern in patterns.bulk)
-    stamp = r"\[\d\d\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?(?: [A-Z_]+\d+)*+\] (?:INFO: +)?"
-    name = r"(?:(?:\x1b\[[\d;]*m)?\(A[Pp][Ii]Server\w* pid=\d+\)(?:\x1b\[[\d;]*m)? )?"  # vLLM's
-    request = rf'{name}INFO: +(?=\S+ - "(?!GET |HEAD ))'
-    return re.compile(f"(?:{stamp}(?:{messages})\r?\n)++|(?:{request}(?:{messages})\r?\n)++".encode())

@@ -136,7 +136,7 @@ def test_every_batch_and_access_line_of_our_recordings_is_bulk():
         message
         for log in LOGS
         for message in messages(log)
-        if serving.match(message) and not any(bulk.fullmatch(message) for bulk in BULK)
+        if serving.match(message) and not any(bulk.fullmatch(message.rstrip(", ")) for bulk in BULK)
     ]
     assert left == []
 
@@ -171,7 +171,7 @@ SERVING = [
 
 @pytest.mark.parametrize("line", SERVING)
 def test_serving_lines_of_every_era_are_bulk(line):
-    assert sum(bulk.fullmatch(line) is not None for bulk in BULK) == 1
+    assert sum(bulk.fullmatch(line.rstrip(", ")) is not None for bulk in BULK) == 1
 
 
 @pytest.mark.parametrize("line", SERVING)

@@ -1,0 +1,92 @@
+r"""Runs of whole serving lines, stepped over in C: a server that works for days prints little else.
+
+A run is lines that begin with an engine's stamp and hold, to their very end, one of the messages that the pack
+declares (``[[bulk]]``). What is not taken goes the usual way, so a record that is glued to a half-written line is
+found: its line does not end as a serving line does, or has a second ``[``.
+
+How it is fast (``tests/bench``, 1 GiB): ``re`` steps over ``.`` twice to ten times as fast as over a class such as
+``[^\r\n\[]``. So ``[`` is looked at as if it were a line end, which ``.`` never crosses, and the run stops short of
+a carriage return or a NUL. ``LINES`` lines are taken at a time, which saves counting them. Of a stamp's digits only
+the places are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LINES = 32
+
+# A rank that a boot has not shown before ends the run, and is known from then on.
+_RANKS_KEPT = 64
+_NEVER = re.compile(rb"(?!)")
+
+
+class BulkRuns:
+    """Finds runs in one buffer after the other. Answers depend on the buffer alone, never on earlier ones."""
+
+    __slots__ = ("_buffer", "_limit", "_many", "_messages", "_ranks", "_seen", "_some")
+
+    def __init__(self, messages: Iterable[str]) -> None:
+        """Take the pack's expressions of whole messages."""
+        self._messages = tuple(messages)
+        self._ranks: tuple[str, ...] = ()
+        self._many = self._some = _NEVER
+        self._buffer = self._seen = b""
+        self._limit = 0
+        self.speak(())
+
+    def speak(self, ranks: Iterable[str]) -> None:
+        """Know the ranks that print: their tags as they stand behind the stamp."""
+        new = {rank for rank in ranks if rank and rank not in self._ranks}
+        if self._messages and (new or self._many is _NEVER) and len(self._ranks) + len(new) <= _RANKS_KEPT:
+            self._ranks = tuple(sorted({*self._ranks, *new}))
+            self._many, self._some = _compiled(self._messages, self._ranks)
+
+    def step(self, buffer: bytes, position: int) -> tuple[int, int] | None:
+        """Answer where the run that begins at a line's begin ends, and how many lines it has; None for no run."""
+        if buffer is not self._buffer:
+            self._look(buffer)
+        if self._limit < position:
+            self._limit = _limit(self._seen, position)
+        end, lines = position, 0
+        while (found := self._many.match(self._seen, end, self._limit)) is not None:
+            end = found.end()
+            lines += LINES
+        found = self._some.match(self._seen, end, self._limit)
+        if found is not None:
+            lines += buffer.count(b"\n", end, found.end())
+            end = found.end()
+        return (end, lines) if lines else None
+
+    def _look(self, buffer: bytes) -> None:
+        self._buffer = buffer
+        seen = buffer.replace(b"\r\n", b" \n") if b"\r" in buffer else buffer
+        self._limit = _limit(seen, 0)
+        self._seen = seen.replace(b"[", b"\n")
+
+
+def _limit(seen: bytes, position: int) -> int:
+    """Where the next carriage return or NUL stands: no run goes beyond."""
+    places = [place for place in (seen.find(b"\r", position), seen.find(b"\0", position)) if place >= 0]
+    return min(places, default=len(seen))
+
+
+@lru_cache(maxsize=64)
+def _compiled(messages: tuple[str, ...], ranks: tuple[str, ...]) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    every = [_seen_so(message) for message in messages]
+    worded = [message for message in every if message[:1].isalpha()]
+    other = [rf"INFO:     (?:{message})" for message in every if message not in worded]
+    message = "|".join([*worded, *other, *(message for message in every if message not in worded)])
+    tags = "|".join(["]", *(f" {re.escape(rank)}]" for rank in ranks)])
+    line = rf"\n20..-..-.. ..:..:..(?:{tags}) (?:{message})(?:\n|,? *\n)"
+    return re.compile(f"(?:{line}){{{LINES}}}+".encode()), re.compile(f"(?:{line})++".encode())
+
+
+def _seen_so(message: str) -> str:
+    r"""Turn a message's expression into one of the text in which ``[`` is a line end."""
+    return message.replace(r"[^\r\n\[]*", ".*").replace(r"\[", r"\n")
