@@ -53,12 +53,16 @@ def start(tmp_path: Path) -> Iterator[Start]:
     started.close()
 
 
+def _half() -> bytes:
+    """A log that stands in the middle of capturing graphs."""
+    whole = recording("03b-eagle3-pipe")
+    return whole[: whole.index(b"Capturing num tokens")]
+
+
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """A log that stands in the middle of capturing graphs."""
     path = tmp_path / "server.log"
-    whole = recording("03b-eagle3-pipe")
-    path.write_bytes(whole[: whole.index(b"Capturing num tokens")])
+    path.write_bytes(_half())
     return path
 
 
@@ -95,15 +99,61 @@ def test_a_start_is_followed_from_an_empty_file_to_ready(start: Start, tmp_path:
     assert "✓ Target weights" in screen.text
 
 
-def test_q_leaves_with_0_and_the_last_state_stays(start: Start, log: Path) -> None:
-    screen = start.tail(str(log))
-    screen.until("STARTING  Target CUDA graphs")
+EVIL = (
+    b"\x1b]0;owned\x07\x1b]8;;http://evil\x07link\x1b]8;;\x07 \x1b[31mred\x1b[0m [bold]markup[/bold] \x1b[2J"
+    b"\xc2\x9b1m \xe2\x80\xae end"
+)
+
+
+@pytest.fixture(scope="module")
+def visit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """One visit to every picture of a log that holds a hostile line, left by ``q``; what it wrote is looked at."""
+    folder = tmp_path_factory.mktemp("visit")
+    path = folder / "server.log"
+    path.write_bytes(_half() + b"\n[2026-11-30 15:44:53] " + EVIL + b"\n")
+    started = Start(folder / "home")
+    screen = started.tail(str(path))
+    screen.until("[bold]markup[/bold]")
+    screen.send("gjjj\ry")
+    screen.until("copied")
+    for key, text in (("G", "following"), ("w", "Where it stands"), ("B", "1 boot"), ("r", "names no ranks")):
+        screen.send(key)
+        screen.until(text)
+    screen.send("m")
+    screen.until("l log")
     screen.send("q")
-    assert screen.exit_code() == 0
-    assert screen.is_restored
-    assert "STARTING  Target CUDA graphs" in screen.text
-    assert "✓ Target weights" in screen.text
-    assert "j k" not in screen.text
+    screen.exit_code()
+    yield screen
+    started.close()
+
+
+def test_q_leaves_with_0_and_the_last_state_stays(visit: Terminal) -> None:
+    assert visit.process.returncode == 0
+    assert visit.is_restored
+    assert "STARTING  Target CUDA graphs" in visit.text
+    assert "✓ Target weights" in visit.text
+    assert "q quit" not in visit.text
+
+
+def test_only_the_sixteen_colours_of_the_terminal_are_used(visit: Terminal) -> None:
+    assert COLOURS.search(visit.written) is not None
+    assert re.search(rb"\x1b\[[0-9;]*[34]8;[25];", visit.written) is None
+
+
+def test_a_hostile_log_draws_nothing_but_text(visit: Terminal) -> None:
+    for payload in (b"owned", b"\x1b]8;", b"\xc2\x9b", b"\xe2\x80\xae", b"\x1b[31mred"):
+        assert payload not in visit.written
+
+
+def test_copying_goes_to_the_users_own_terminal(visit: Terminal) -> None:
+    found = re.search(rb"\x1b\]52;c;([A-Za-z0-9+/=]+)\x07", visit.written)
+    assert found is not None
+    assert base64.b64decode(found[1]).startswith(b"[2026-11-30 15:44:44]")
+
+
+def test_the_title_tells_the_phase_and_is_given_back(visit: Terminal) -> None:
+    assert b"\x1b]2;\xe2\x96\xb6 Target CUDA graphs" in visit.written
+    assert visit.written.index(b"\x1b[22;0t") < visit.written.index(b"\x1b[23;0t")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
@@ -216,8 +266,7 @@ def test_a_piped_log_leaves_the_keys_to_the_terminal(start: Start, log: Path) ->
         file.write(b"\nsomething that came later\n")
     shell.until("▼ 2 new")
     shell.send("q")
-    shell.until(lambda it: b"?1049l" in it.written)
-    assert shell.is_restored
+    shell.until(lambda it: it.is_restored)
 
 
 def test_a_killed_writer_ends_the_log_and_the_screen_says_so(start: Start, log: Path, tmp_path: Path) -> None:
@@ -276,66 +325,33 @@ def test_a_log_that_cannot_be_read_is_told_as_by_every_command(start: Start, tmp
     assert screen.is_restored
 
 
-def test_no_color_means_no_colour(start: Start, log: Path) -> None:
-    screen = start.tail(str(log), NO_COLOR="1")
-    screen.until("STARTING")
-    screen.send("w")
-    screen.until("Where it stands")
-    screen.send("q")
-    assert screen.exit_code() == 0
-    assert COLOURS.search(screen.written) is None
-
-
-def test_only_the_sixteen_colours_of_the_terminal_are_used(start: Start, log: Path) -> None:
-    screen = start.tail(str(log))
-    screen.until("STARTING")
-    screen.send("q")
-    screen.exit_code()
-    assert COLOURS.search(screen.written) is not None
-    assert re.search(rb"\x1b\[[0-9;]*[34]8;[25];", screen.written) is None
-
-
-@pytest.mark.parametrize(
-    "how", [{"arguments": ("--ascii",)}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
-)
-def test_ascii_alone_reaches_a_terminal_that_has_no_more(start: Start, log: Path, how: dict[str, object]) -> None:
-    environment = {key: str(value) for key, value in how.items() if key != "arguments"}
-    screen = start.tail(*how.get("arguments", ()), str(log), **environment)  # type: ignore[misc,arg-type]
-    screen.until("STARTING")
-    screen.send("?")
-    screen.until("Everywhere")
-    screen.send("q")
-    screen.until("STARTING")
-    screen.send("q")
-    assert screen.exit_code() == 0
-    assert screen.written.isascii()
-
-
-def test_a_hostile_log_draws_nothing_but_text(start: Start, log: Path) -> None:
-    evil = b"\x1b]0;owned\x07\x1b]8;;http://evil\x07link\x1b]8;;\x07 \x1b[31mred\x1b[0m [bold]markup[/bold] \x1b[2J"
-    evil += b"\xc2\x9b1m \xe2\x80\xae end"
-    with log.open("ab") as file:
-        file.write(b"\n[2026-11-30 15:44:53] " + evil + b"\n")
-    screen = start.tail(str(log))
-    screen.until("[bold]markup[/bold]")
-    screen.send("l")
-    screen.until("following")
+@pytest.fixture(scope="module", params=["asked", "locale"])
+def poor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """A visit by a terminal without colours, and without characters beyond ASCII: because asked, or by its locale."""
+    folder = tmp_path_factory.mktemp("poor")
+    path = folder / "server.log"
+    path.write_bytes(_half())
+    started = Start(folder / "home")
+    if request.param == "asked":
+        screen = started.tail("--ascii", str(path), NO_COLOR="1")
+    else:
+        screen = started.tail(str(path), NO_COLOR="1", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    for key, text in (("", "STARTING"), ("?", "Everywhere"), ("q", "STARTING"), ("w", "Where it stands")):
+        screen.send(key)
+        screen.until(text)
     screen.send("q")
     screen.exit_code()
-    for payload in (b"owned", b"\x1b]8;", b"\xc2\x9b", b"\xe2\x80\xae", b"\x1b[31mred"):
-        assert payload not in screen.written
+    yield screen
+    started.close()
 
 
-def test_copying_goes_to_the_users_own_terminal(start: Start, log: Path) -> None:
-    screen = start.tail(str(log))
-    screen.until("STARTING")
-    screen.send("gjjj\ry")
-    screen.until("copied")
-    found = re.search(rb"\x1b\]52;c;([A-Za-z0-9+/=]+)\x07", screen.written)
-    assert found is not None
-    assert "KV" in base64.b64decode(found[1]).decode() or "Load" in base64.b64decode(found[1]).decode()
-    screen.send("q")
-    screen.exit_code()
+def test_no_color_means_no_colour(poor: Terminal) -> None:
+    assert COLOURS.search(poor.written) is None
+
+
+def test_ascii_alone_reaches_a_terminal_that_has_no_more(poor: Terminal) -> None:
+    assert poor.process.returncode == 0
+    assert poor.written.isascii()
 
 
 def test_the_mouse_chooses_drags_and_copies(start: Start, log: Path) -> None:
@@ -351,14 +367,6 @@ def test_the_mouse_chooses_drags_and_copies(start: Start, log: Path) -> None:
     screen.until("in Target weights")
     screen.send("q")
     screen.exit_code()
-
-
-def test_the_title_tells_the_phase_and_is_given_back(start: Start, log: Path) -> None:
-    screen = start.tail(str(log))
-    screen.until(lambda it: b"\x1b]2;\xe2\x96\xb6 Target CUDA graphs" in it.written)
-    screen.send("q")
-    screen.exit_code()
-    assert screen.written.index(b"\x1b[22;0t") < screen.written.index(b"\x1b[23;0t")
 
 
 def test_the_bell_rings_once_when_the_start_ends(start: Start, log: Path) -> None:

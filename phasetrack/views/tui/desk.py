@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from phasetrack.views.tui.logview import LogView
     from phasetrack.views.tui.look import Look
 
-_VIEWS = {"m": "home", "l": "log", "r": "ranks", "w": "why", "b": "boots", "?": "help", "f1": "help"}
+_VIEWS = {"m": "home", "l": "log", "r": "ranks", "w": "why", "B": "boots", "?": "help", "f1": "help"}
 NOTHING = News(Snapshot(None, Outcome.NONE, Verdict(VerdictState.WAITING, "")), unread_bytes=0)
 
 

@@ -19,7 +19,7 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("q", "leave with exit code 0; the last state is printed"),
             ("ctrl-c", "leave with 130"),
             ("ctrl-z", "stop; fg comes back"),
-            ("m r l w b", "main screen, ranks, log, why, boots"),
+            ("m r l w B", "main screen, ranks, log, why, boots"),
             ("esc", "back"),
             ("j k g G", "down, up, top, bottom; arrows, home and end too"),
             ("ctrl-d ctrl-u", "half a page; space and b: a page"),
