@@ -8,16 +8,18 @@ precision; and the finished steps tell whether *this machine is slow today*, one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import exp, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
+from phasetrack.core.key import Level
 from phasetrack.core.laws import DRAWS, FLOOR_S, Law, beyond, normal_strata, quantile, strata
 from phasetrack.core.likes import COMPILING, Part
 from phasetrack.core.model import Range, Status
-from phasetrack.core.past import KNOTS, LEAD, TAIL, leading_bars, step_names, timed_rows
+from phasetrack.core.past import KNOTS, LEAD, TAIL, leading_bars, step_names, timed_rows, when_reached
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,9 +35,11 @@ _ALONE = sqrt(1 - _SHARED**2)
 _DROP_RATIO = 3.0
 _DROP_AFTER_S = 15.0
 _TRUST_FROM = 0.05  # below this share done, a bar tells nothing yet
+_FEW_MOVES, _FEW_SHARE = 3, 0.2  # nor before it has moved so often, or so far: the first item may have compiled
 
-# A bar whose mean pace lies this far from its usual one is no place on a curve.
+# A bar that was half way to here later than its learned curve by this factor, or earlier, does not follow it.
 _REGULAR_RATIO = 1.5
+_INSTANT_S, _FLAT = 0.5, 0.02  # bars print whole seconds
 
 # What nearly every start goes through, while nothing tells what this one will.
 _USUAL = ("dist_init", "target_load", "kv_cache", "target_graph", "http_up", "warmup")
@@ -116,10 +120,13 @@ def before_the_log(likes: Likes, spent_s: float) -> Forecast:
 
 def expected(likes: Likes, phase: str, occurrence: int) -> Range:
     """How long a phase usually takes."""
-    parts = likes.body(phase, occurrence)
-    runs = len([one for one in likes.of(phase, occurrence) if one.level <= 2 and one.phase.complete])
-    found = _range(_sum([Piece(phase, parts)], 0.0, 1.0))
-    return Range(found.low_s, found.mid_s, found.high_s, runs)
+    runs = sum(one.phase.complete for one in likes.of(phase, occurrence, Level.FAMILY))
+    return replace(_usual(phase, likes.body(phase, occurrence)), runs=runs)
+
+
+@lru_cache(maxsize=128)
+def _usual(phase: str, parts: tuple[Part, ...]) -> Range:
+    return _range(_sum([Piece(phase, parts)], 0.0, 1.0))
 
 
 class _Running:
@@ -251,10 +258,13 @@ def pace(bar: BarRow, spent_s: float, knots: tuple[float, ...]) -> Law | None:
     if not bar.total or bar.done / bar.total < _TRUST_FROM or spent_s <= 0:
         return None
     share = bar.done / bar.total
+    if len(bar.curve) < _FEW_MOVES and share < _FEW_SHARE:
+        return None
     at_s = bar.curve[-1][0] if bar.curve else bar.elapsed_s or spent_s
     left_s, irregular = _by_items(bar, at_s)
-    if knots and irregular < log(_REGULAR_RATIO):
-        total = at_s / max(_on(knots, share), 0.01)
+    if knots and _follows(bar, at_s, knots):
+        irregular = 0.0
+        total = at_s / _on(knots, share)
         overdue_s = spent_s - total * _on(knots, share + 1 / bar.total)
         total += max(overdue_s, 0.0)  # what one item takes longer is no pace
     else:
@@ -262,6 +272,18 @@ def pace(bar: BarRow, spent_s: float, knots: tuple[float, ...]) -> Law | None:
     few = 0.45 / sqrt(max(bar.done, 1.0))
     sd = (1.0 - share) * ((0.15 if knots else 0.3) + few + 0.5 * irregular) + 0.02 + 0.3 / max(at_s, 1.0)
     return Law(log(max(total, FLOOR_S)), sd)
+
+
+def _follows(bar: BarRow, at_s: float, knots: tuple[float, ...]) -> bool:
+    """Whether a bar moves as its learned curve does: it took the same share of its time for half of what is done."""
+    points = [(0.0, 0.0), *((done, elapsed) for elapsed, done in bar.curve)]
+    half = max(when_reached(points, bar.done / 2), _INSTANT_S) / max(at_s, _INSTANT_S)
+    share = bar.done / (bar.total or 1.0)
+    here = _on(knots, share)
+    if here < _FLAT:
+        return False  # its first twentieths fell into one second
+    usual = max(_on(knots, share / 2), _FLAT) / here
+    return abs(log(half / usual)) < log(_REGULAR_RATIO)
 
 
 def _by_items(bar: BarRow, at_s: float) -> tuple[float, float]:
@@ -338,21 +360,29 @@ def _draw(piece: Piece, shift: float, spread: float) -> list[float]:
     """What is left of one piece, in each draw; not to be changed by who gets it."""
     shared = [shift + spread * z for z in normal_strata("slow today")]
     phase = piece.name.partition(" ")[0]
-    which = strata("kernels" if phase in COMPILING else f"{piece.name} kind")  # one cache serves all captures
-    comes = strata(f"{piece.name} comes")
+    kind = "kernels" if phase in COMPILING else f"{piece.name} kind"  # one cache serves all captures
     parts = _still_possible(piece)
-    drawn = []
-    if len(parts) == 1 and piece.spent_s <= 0:
-        mu, sd = parts[0].law
-        alone, common = sd * _ALONE, sd * _SHARED
-        drawn = [exp(mu + common * t + alone * z) for t, z in zip(shared, normal_strata(piece.name), strict=True)]
+    laws = [parts[k].law for k in _choices(kind, tuple(round(part.weight, 3) for part in parts))]
+    if piece.spent_s <= 0:
+        alone = normal_strata(piece.name)
+        drawn = [
+            exp(law.mu + law.sd * (_SHARED * t + _ALONE * z)) for law, t, z in zip(laws, shared, alone, strict=True)
+        ]
     else:
-        for t, u, kind in zip(shared, strata(piece.name), which, strict=True):
-            mu, sd = _pick(parts, kind)
-            drawn.append(beyond(mu + sd * _SHARED * t, sd * _ALONE, piece.spent_s, u) - piece.spent_s)
+        drawn = [
+            beyond(law.mu + law.sd * _SHARED * t, law.sd * _ALONE, piece.spent_s, u) - piece.spent_s
+            for law, t, u in zip(laws, shared, strata(piece.name), strict=True)
+        ]
     if piece.chance >= 1.0:
         return drawn
-    return [value if u <= piece.chance else 0.0 for value, u in zip(drawn, comes, strict=True)]
+    return [value if u <= piece.chance else 0.0 for value, u in zip(drawn, strata(f"{phase} comes"), strict=True)]
+
+
+@lru_cache(maxsize=512)
+def _choices(name: str, weights: tuple[float, ...]) -> tuple[int, ...]:
+    """Which law holds in each draw."""
+    bounds = list(accumulate(weights))[:-1]
+    return tuple(bisect_left(bounds, u) for u in strata(name))
 
 
 def _still_possible(piece: Piece) -> tuple[Part, ...]:
@@ -360,14 +390,6 @@ def _still_possible(piece: Piece) -> tuple[Part, ...]:
     weights = [part.weight * max(part.law.survival(piece.spent_s), 1e-6) for part in piece.parts]
     whole = sum(weights)
     return tuple(part._replace(weight=weight / whole) for weight, part in zip(weights, piece.parts, strict=True))
-
-
-def _pick(parts: tuple[Part, ...], u: float) -> Law:
-    for part in parts:
-        if u <= part.weight:
-            return part.law
-        u -= part.weight
-    return parts[-1].law
 
 
 def _range(draws: list[float]) -> Range:

@@ -176,10 +176,11 @@ def knots_of(bar: BarRow, took_s: float) -> tuple[float, ...]:
     if not bar.total or took_s <= 0 or len(bar.curve) < 2:
         return ()
     points = [(0.0, 0.0), *((done / bar.total, elapsed) for elapsed, done in bar.curve)]
-    return tuple(round(min(_when(points, k / KNOTS) / took_s, 1.0), 4) for k in range(1, KNOTS + 1))
+    return tuple(round(min(when_reached(points, k / KNOTS) / took_s, 1.0), 4) for k in range(1, KNOTS + 1))
 
 
-def _when(points: list[tuple[float, float]], fraction: float) -> float:
+def when_reached(points: list[tuple[float, float]], fraction: float) -> float:
+    """The time at which a curve of (done, elapsed) reached a fraction."""
     for (before, early), (after, late) in pairwise(points):
         if after >= fraction:
             share = (fraction - before) / (after - before) if after > before else 1.0

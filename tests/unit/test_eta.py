@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from phasetrack.core.eta import Told, estimate
+from phasetrack.core.forecast import pace
+from phasetrack.core.likes import Likes
+from phasetrack.core.model import BarRow, Chunk, Outcome, PastBoot, Priors, Status, Tick, VerdictState
+from phasetrack.core.tracker import Tracker
+from tests.launches import BEGAN_S, Launch, Took, learned, polled
+from tests.talk import args, patterns, talk
+
+TOOK = Took(silent=120)
+HOUR_S = 3600.0
+
+
+def launch(day: int = 0, **took: float) -> Launch:
+    return Launch(replace(TOOK, **took), tp=2, shards=40, began_s=BEGAN_S + day * 24 * HOUR_S)
+
+
+def history(*launches: Launch) -> Priors:
+    return Priors(tuple(learned(one) for one in reversed(launches)))
+
+
+PLAIN = history(*(launch(day, shards=200 + day) for day in range(4)))
+
+
+def test_there_is_an_estimate_from_the_first_second():
+    known = polled(launch(9), 0)
+    assert known.outcome is Outcome.NONE
+    assert known.eta.basis == "prior"
+    assert 0 < known.eta.low_s < known.eta.mid_s < known.eta.high_s
+
+
+def test_before_the_first_line_the_last_boots_here_are_the_best_guess():
+    one = launch(9)
+    eta = polled(one, 5, PLAIN).eta
+    assert eta.basis == "learned"
+    assert eta.source == "the last 4 boots here"
+    assert eta.low_s <= one.ready_s - 5 <= eta.high_s
+
+
+def test_a_log_of_something_else_gets_no_estimate():
+    tracker = Tracker(patterns(), "other.log")
+    tracker.feed(Chunk(b"this is a build log\n" * 5000))
+    assert tracker.snapshot(BEGAN_S).eta is None
+
+
+@pytest.mark.parametrize(
+    ("priors", "basis", "source"),
+    [
+        (None, "prior", "public starts of this size (n = 24)"),
+        (PLAIN, "learned", "4 like boots"),
+        (history(launch()), "learned", "1 like boot"),
+    ],
+)
+def test_an_estimate_names_its_source(priors, basis, source):
+    eta = polled(launch(9), 35, priors).eta
+    assert (eta.basis, eta.source) == (basis, source)
+
+
+@pytest.mark.parametrize("at_s", [30, 100, 200, 270, 300, 330, 360, 420, 500, 560, 600])
+def test_with_like_boots_the_range_holds_all_through_a_start(at_s):
+    one = launch(9)
+    eta = polled(one, at_s, PLAIN).eta
+    left = one.ready_s - at_s
+    assert eta.low_s - 1 <= left <= eta.high_s + 1
+    assert eta.mid_s == pytest.approx(left, rel=0.3, abs=3)
+
+
+def test_what_is_told_has_two_significant_figures_and_is_never_nothing():
+    one = launch(9)
+    for at_s in range(20, int(one.ready_s), 37):
+        eta = polled(one, at_s, PLAIN).eta
+        for figure in (eta.low_s, eta.mid_s, eta.high_s):
+            assert figure >= 1
+            assert figure == float(f"{figure:.2g}")
+        assert eta.low_s <= eta.mid_s <= eta.high_s
+
+
+def test_the_share_of_a_start_is_one_of_time_and_no_bar_parks_at_the_end():
+    one = launch(9)
+    for at_s in range(30, int(one.ready_s), 50):
+        share = polled(one, at_s, PLAIN).eta.done_fraction
+        assert share == pytest.approx((at_s - 14) / (one.ready_s - 14), abs=0.1)
+
+
+def test_once_a_start_is_over_there_is_nothing_to_estimate():
+    one = launch(9)
+    known = polled(one, one.ready_s + 5, PLAIN)
+    assert known.outcome is Outcome.READY
+    assert known.eta is None
+    assert known.next_check_s is None
+
+
+# --- silent and counted phases ----------------------------------------------------------------------
+
+
+def test_silence_within_what_like_boots_took_moves_the_end_no_later():
+    one = launch(9)
+    early, late = (polled(one, at_s, PLAIN) for at_s in (365, 440))
+    assert early.phase == late.phase == "target_graph"
+    assert late.eta.finish_s == pytest.approx(early.eta.finish_s, abs=25)
+
+
+def test_longer_than_all_like_boots_is_overdue_and_no_number():
+    one = launch(9, silent=900)
+    eta = polled(one, 800, PLAIN).eta
+    assert eta.basis == "overdue"
+    assert eta.mid_s is None
+    assert "longer than in all 4 like boots (at most 3 min" in eta.why
+    assert polled(one, 800, PLAIN).next_check_s == 60
+
+
+def test_a_first_start_is_overdue_only_beyond_nearly_all_that_is_known():
+    one = launch(9, silent=3000)
+    assert polled(one, 400).eta.basis == "prior"
+    assert polled(one, 2500).eta.basis == "overdue"
+
+
+def test_a_bar_that_stands_adds_what_it_stood_and_says_nothing_of_the_items_to_come():
+    curve = tuple((float(k), float(k)) for k in range(1, 21))
+    bar = BarRow("shards", 20, 100, "shards", 0.0, 20.0, 20.0, 1.0, curve=curve)
+    assert pace(bar, 20, ()).median_s == pytest.approx(100, rel=0.05)
+    assert pace(bar, 80, ()).median_s == pytest.approx(160, rel=0.05)
+
+
+def test_a_first_item_that_compiled_says_nothing_of_the_items_to_come():
+    curve = ((60.0, 1.0), (61.0, 2.0), (62.0, 3.0), (63.0, 4.0), (64.0, 5.0), (65.0, 6.0))
+    bar = BarRow("sizes", 6, 36, "graphs", 0.0, 65.0, 65.0, 0.1, curve=curve)
+    assert pace(bar, 65, ()).median_s == pytest.approx(95, rel=0.1)  # by its mean pace it would be 390
+
+
+def test_before_a_bar_has_moved_by_a_twentieth_it_tells_nothing():
+    bar = BarRow("shards", 4, 100, "shards", 0.0, 8.0, 8.0, 0.5, curve=((2.0, 1.0), (8.0, 4.0)))
+    assert pace(bar, 8, ()) is None
+    assert pace(replace(bar, done=0, curve=()), 8, ()) is None
+
+
+def test_a_learned_curve_decides_where_a_bar_stands():
+    slow_start = tuple(0.8 + 0.01 * k for k in range(1, 21))  # four fifths of the time at the first twentieth
+    curve = tuple((80.0 + k, 1.0 + k) for k in range(5))
+    bar = BarRow("sizes", 5, 36, "graphs", 0.0, 84.0, 84.0, 0.2, curve=curve)
+    assert pace(bar, 84, slow_start).median_s == pytest.approx(101, rel=0.05)
+
+
+def test_history_of_a_load_is_dropped_where_its_bar_runs_many_times_slower():
+    one = launch(9, shards=2000)
+    eta = polled(one, 500, PLAIN).eta
+    left = one.ready_s - 500
+    assert eta.basis == "live"
+    assert "times slower than in earlier boots" in eta.why
+    assert eta.low_s <= left <= eta.high_s
+
+
+def test_the_engines_own_estimate_is_never_ours():
+    """tqdm would say 0 s at a full bar, and knows nothing of the tail and the captures behind."""
+    at_full = 14 + 25 + 6 + 2 + 200 + 1
+    eta = polled(launch(9), at_full, PLAIN).eta
+    assert eta.low_s > 100
+    assert eta.phase_left.mid_s == pytest.approx(39, rel=0.4)
+
+
+# --- steady -----------------------------------------------------------------------------------------
+
+
+def follow(one: Launch, priors: Priors | None, step_s: float = 5.0):
+    """A live screen: the clock ticks, and each estimate is steady against the one before."""
+    tracker = Tracker(patterns(), "server.log")
+    if priors is not None:
+        tracker.feed(priors)
+    at, pieces = 14.0, list(one.pieces)
+    while at < one.ready_s:
+        while pieces and pieces[0][0] <= at:
+            when, data = pieces.pop(0)
+            tracker.feed(Chunk(data, arrived_s=one.began_s + when))
+        tracker.feed(Tick(one.began_s + at))
+        yield at, tracker.snapshot(one.began_s + at)
+        at += step_s
+
+
+@pytest.mark.parametrize("changed", [{}, {"silent": 300}, {"shards": 500}, {"shards": 90}, {"tail": 200}])
+def test_the_finish_moves_later_only_with_a_reason(changed):
+    before = None
+    for at_s, known in follow(launch(9, **changed), PLAIN):
+        eta = known.eta
+        if eta is None or eta.finish_s is None:
+            continue
+        if before is not None and eta.finish_s > before + 2:
+            assert eta.why, f"at {at_s} s the finish moved from {before} to {eta.finish_s} and no one says why"
+        before = eta.finish_s
+
+
+def test_a_start_like_all_others_moves_its_finish_hardly_at_all():
+    finishes = [known.eta.finish_s for at_s, known in follow(launch(9), PLAIN) if at_s > 20]
+    moved = sum(abs(b - a) for a, b in pairwise(finishes))
+    assert moved < 250
+
+
+def test_asking_changes_nothing_and_the_same_question_gets_the_same_answer():
+    known = polled(launch(9), 200, PLAIN)
+    likes = Likes(None, {}, None)
+    assert estimate(known, likes, None)[0].eta == estimate(known, likes, None)[0].eta
+    assert polled(launch(9), 200, PLAIN).eta == known.eta
+
+
+def test_a_finish_within_a_tenth_stays_where_it_was_told():
+    known = polled(launch(9), 200, PLAIN)
+    told = Told(known.boot, known.phase, known.eta.finish_s + 10, 4)
+    again, kept = estimate(known, Likes(None, {}, None), told)
+    del again
+    fresh = polled(launch(9), 200, PLAIN).eta
+    assert fresh.finish_s == known.eta.finish_s
+    assert kept is not None
+
+
+# --- beside the estimate ----------------------------------------------------------------------------
+
+
+def test_each_phase_tells_what_is_usual_for_it():
+    rows = {row.phase: row for row in polled(launch(9), 100, PLAIN).phases}
+    assert rows["target_load"].expected.low_s < 243 < rows["target_load"].expected.high_s
+    assert rows["draft_graph"].status is Status.PENDING
+    assert rows["draft_graph"].expected.mid_s == pytest.approx(90, rel=0.35)
+    assert rows["draft_graph"].expected.runs == 4
+    assert rows["ready"].expected is None
+
+
+def test_silence_that_like_boots_lived_through_is_normal():
+    quarter_hour = history(*(launch(day, silent=1900) for day in range(3)))
+    one = launch(9, silent=1900)
+    assert polled(one, 1700).verdict.state is VerdictState.OVERDUE
+    known = polled(one, 1700, quarter_hour)
+    assert known.verdict.state in {VerdictState.PROGRESSING, VerdictState.QUIET}
+
+
+def test_when_to_ask_again_follows_from_what_remains():
+    one = launch(9)
+    assert polled(one, 60, PLAIN).next_check_s > 100
+    assert polled(one, one.ready_s - 5, PLAIN).next_check_s <= 10
+    assert all(5 <= polled(one, at_s, PLAIN).next_check_s <= 180 for at_s in range(20, 600, 60))
+
+
+def test_a_log_without_times_says_so_instead_of_guessing():
+    known = talk(
+        f"| {args(model_path='/srv/models/m', tp_size=1)}\n| Load weight begin. avail mem=139 GB", open_end=True
+    )
+    assert known.snapshot.eta is None or known.snapshot.eta.mid_s is None
+
+
+def test_two_kinds_of_boots_are_told_apart_by_what_the_run_shows():
+    """Loads take 10 s with cached pages and 200 s without; once one has lasted 60 s it is of the second kind."""
+    fast = [_with_cache(learned(launch(day, shards=8, tail=2)), "warm") for day in range(3)]
+    slow = [learned(launch(day)) for day in range(3, 6)]
+    one = launch(9)
+    eta = polled(one, 44, Priors((*slow, *fast))).eta
+    assert eta.high_s - eta.low_s > 150  # either
+    later = polled(one, 110, Priors((*slow, *fast))).eta
+    assert later.low_s <= one.ready_s - 110 <= later.high_s
+    assert later.high_s - later.low_s < eta.high_s - eta.low_s
+
+
+def _with_cache(past: PastBoot, cache: str) -> PastBoot:
+    phases = tuple(replace(one, cache=cache) if one.phase == "target_load" else one for one in past.phases)
+    return replace(past, phases=phases)
