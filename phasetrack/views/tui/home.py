@@ -31,6 +31,8 @@ TAIL_ROWS = 8
 _ROOMY = 20  # rows from which blank lines are affordable
 # [2026-11-30 15:44:43 TP0] Load weight begin.
 _STAMP = re.compile(r"\[\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d[^\]]{0,40})\] ")
+_UNCUT = 1000
+_CAUSE_ROWS = 12  # of a failure's screen, before the table of phases gives way
 _STEADY = 14  # rows of the table and the log together from which one may stay blank
 # The way out is shown however narrow the screen is.
 _KEPT_KEYS = 2
@@ -88,31 +90,37 @@ def _body(news: News, size: Size, look: Look, selected: int | None, tail_rows: i
     if news.is_reading:
         return _with_tail([], news, size, look, tail_rows)
     if known.outcome is Outcome.FAILED:
-        return _failed(news, size, look, selected)
+        return _failed(news, size, look, selected, tail_rows)
     lines = table(known, size.width, look, selected=selected, steady=size.height >= _STEADY)
     if known.outcome is Outcome.NONE and not known.phases:
         lines = []
     return _with_tail(lines, news, size, look, tail_rows, at=focus(known) if selected is None else selected)
 
 
-def _failed(news: News, size: Size, look: Look, selected: int | None) -> list[Line]:
-    """The cause first, then how far it came: as a table where there is room."""
+def _failed(news: News, size: Size, look: Look, selected: int | None, tail_rows: int) -> list[Line]:
+    """The cause first, then how far it came: as a table where there is room, and the log where there is more."""
     known = news.known
     rows = table(known, size.width, look, selected=selected)
     spare = size.height - len(rows) - 1
-    if spare >= 12:
+    whole = failure_lines(known, size.width, _UNCUT, look)
+    if len(whole) <= spare:
+        return _with_tail([*whole, BLANK, *rows], news, size, look, tail_rows, least=0)
+    if spare >= _CAUSE_ROWS:
         return [*failure_lines(known, size.width, spare, look), BLANK, *rows]
-    phases = compact_phases(known, size.width, 2 if size.height >= 12 else 1, look)
+    phases = compact_phases(known, size.width, 2 if size.height >= _CAUSE_ROWS else 1, look)
     if selected is not None:
         phases = window(rows, 3, selected, look)
     return [*failure_lines(known, size.width, size.height - len(phases), look), *phases]
 
 
-def _with_tail(lines: list[Line], news: News, size: Size, look: Look, tail_rows: int, *, at: int = 0) -> list[Line]:
+def _with_tail(
+    lines: list[Line], news: News, size: Size, look: Look, tail_rows: int, *, at: int = 0, least: int = 3
+) -> list[Line]:
     """The table, and below it what the height leaves for the log; the log stands at the bottom."""
     spare = size.height - len(lines)
-    least = min(3, size.height // 3) if tail_rows else 0
+    least = min(least, size.height // 3) if tail_rows else 0
     tail = min(tail_rows + 1, max(spare, least), len(news.tail) + 1) if tail_rows else 0
+    tail = tail if tail > 1 or least else 0
     shown = window(lines, size.height - tail, at, look)
     gap = size.height - len(shown) - tail
     return [*shown, *[BLANK] * gap, *_tail(news, size.width, tail, look)]

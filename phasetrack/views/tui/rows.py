@@ -31,6 +31,8 @@ _USUAL = 20
 _NOTE = 44  # where there is less room a note goes on a line of its own: half of one misleads
 _BAR = (8, 32)
 _GAP = 2
+_NARROW = 56
+_CLOCK_LEAST = 10  # "3 min 20 s": a clock that grows must not push the counts about
 # Below a second nothing is missing between phases: stamps are whole seconds.
 _BETWEEN_S = 1.0
 
@@ -51,23 +53,32 @@ class Columns:
 def columns(known: Snapshot, width: int) -> Columns:
     """Fit the columns into a width: what matters least goes first."""
     rows = known.phases
-    narrow = width < 56
-    title = min(max((cell_len(_title(row)) for row in rows), default=10), 18 if narrow else _TITLE)
-    if narrow:
-        counts = min(max((cell_len(short(row.progress)) for row in rows), default=0), 9)
-    else:
-        counts = min(max(_COUNT_LEAST, *(cell_len(progress(row.progress)) for row in rows), 0), _COUNT)
-    ranks = _RANKS if not narrow and _has_ranks(known) else 0
+    if width < _NARROW:
+        return _narrow(known, width)
+    title = min(max((cell_len(_title(row)) for row in rows), default=10), _TITLE)
+    counts = min(max(_COUNT_LEAST, *(cell_len(progress(row.progress)) for row in rows), 0), _COUNT)
+    ranks = _RANKS if _has_ranks(known) else 0
     usual = _USUAL if width >= 100 and any(row.expected is not None for row in rows) else 0
     left = width - 2 - title - 1 - _ELAPSED - sum(_GAP + size for size in (counts, ranks, usual) if size)
     if left < 0:
         ranks, left = 0, left + (_GAP + ranks if ranks else 0)
     both = left >= _NOTE + _BAR[0] + 2 * _GAP
-    bar = 0 if narrow or not counts else min(_BAR[1], left // 2 if both else left - _GAP)
+    bar = min(_BAR[1], left // 2 if both else left - _GAP)
     bar = bar if bar >= _BAR[0] else 0
     left -= _GAP + bar if bar else 0
     note = left - _GAP
     return Columns(title, _ELAPSED, bar, counts, ranks, usual, note if note >= _NOTE else 0)
+
+
+def _narrow(known: Snapshot, width: int) -> Columns:
+    """Title, clock and count alone; a count that is cut would lie, so the title gives way."""
+    rows = known.phases
+    counts = max((cell_len(short(row.progress)) for row in rows), default=0)
+    clock = max(_CLOCK_LEAST, *(cell_len(_spent(known, row)) for row in rows), 0)
+    clock = max(clock, cell_len(duration(known.between_phases_s)) if known.between_phases_s else 0)
+    title = max((cell_len(_title(row)) for row in rows), default=10)
+    room = width - 2 - 1 - clock - (_GAP + counts if counts else 0)
+    return Columns(max(min(title, room), 1), clock, 0, counts, 0, 0, 0)
 
 
 def _has_ranks(known: Snapshot) -> bool:
