@@ -39,24 +39,25 @@ def parse_bar(text: str) -> tuple[Bar, int] | None:
     if found is None:
         return None
     total = found["total"]
-    rate, unit = _rate(found["rate"] or "")
+    rate, unit = rate_of(found["rate"] or "")
     bar = Bar(
         (found["desc"] or "").strip(),
-        _number(found["done"]),
-        None if total == "?" else _number(total),
-        _elapsed(found["elapsed"]),
+        number_of(found["done"]),
+        None if total == "?" else number_of(total),
+        clock_of(found["elapsed"]),
         rate,
         unit,
     )
     return bar, found.end()
 
 
-def _number(text: str) -> float:
+def number_of(text: str) -> float:
+    """``598M`` as a number."""
     scale = _SCALE.get(text[-1])
     return float(text) if scale is None else float(text[:-1]) * scale
 
 
-def _elapsed(text: str) -> float:
+def clock_of(text: str) -> float:
     """``59:59``, ``1:09:28``."""
     seconds = 0
     for part in text.split(":"):
@@ -64,7 +65,7 @@ def _elapsed(text: str) -> float:
     return float(seconds)
 
 
-def _rate(text: str) -> tuple[float | None, str]:
+def rate_of(text: str) -> tuple[float | None, str]:
     """``37.9it/s`` and ``1.74s/it`` both as a rate a second; ``?it/s`` is unknown."""
     found = _RATE.match(text.strip())
     if found is None:
@@ -72,7 +73,7 @@ def _rate(text: str) -> tuple[float | None, str]:
     number, unit, per = found[1], found["unit"] or "it", found[3]
     if number == "?":
         return None, "it" if unit == "s" else unit
-    value = _number(number)
+    value = number_of(number)
     if per == "s":
         return value, unit
     return (1 / value if value else None), per

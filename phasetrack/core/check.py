@@ -17,12 +17,12 @@ from phasetrack.core.classify import Classifier, Matcher, convert, literal_heads
 from phasetrack.core.model import Role, Segment, Where
 from phasetrack.core.patterns import UNITS
 from phasetrack.core.prefix import Learned, parse
-from phasetrack.core.segments import Segmenter
+from phasetrack.core.segments import Piece, Segmenter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from phasetrack.core.model import Bulk, Event, PatternSet, Rule
+    from phasetrack.core.model import Event, PatternSet, Rule
 
 # A hostile text as long as a server_args line must be answered within this. A rule whose work grows with the
 # square of the length needs seconds for it, an honest one less than a millisecond.
@@ -170,7 +170,7 @@ def _is_kind(event: Event, rule: Rule) -> bool:
 
 def _segments(sample: str) -> Iterator[Segment]:
     segmenter = Segmenter()
-    cut: list[Segment | Bulk] = [*segmenter.feed(f"{sample}\n".encode()), *segmenter.close()]
+    cut: list[Piece] = [*segmenter.feed(f"{sample}\n".encode()), *segmenter.close()]
     for segment in cut:
         if isinstance(segment, Segment):  # without `swallow` nothing else comes
             yield segment

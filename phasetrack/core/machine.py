@@ -84,6 +84,7 @@ class Machine:
         self._failing: dict[tuple[str, str], Failing] = {}
         self._records: list[Record] = []
         self._soft: set[int] = set()  # boots whose failure may be taken back
+        self._brush: tuple[Boot, Row, BarTrack] | None = None  # of the newest event, where it was a frame of a bar
         self._place: Place | None = None
         self._at_s: float | None = None
 
@@ -92,11 +93,17 @@ class Machine:
         """Whether a failing record is open, of any server: its lines are not complete."""
         return any(failing.is_open for failing in self._failing.values())
 
+    @property
+    def at_s(self) -> float | None:
+        """When the last event was, log clock; None where nothing tells."""
+        return self._at_s
+
     # --- the fold -----------------------------------------------------------------------------------
 
     def advance(self, event: Event) -> list[Record]:
         """Take one event; answer the records that it gives rise to."""
         self._records = []
+        self._brush = None
         event = self._as_read(event)
         rule = event.rule
         at = self.state.clock.at(event.prefix, known=rule is not None and not rule.generic)
@@ -127,6 +134,7 @@ class Machine:
     def bulk(self, run: Bulk, event: Event) -> list[Record]:
         """Step over a run of serving lines: they move the time, and nothing else."""
         self._records = []
+        self._brush = None
         at = self.state.clock.at(event.prefix, known=True)
         self._place, self._at_s = run.place, at
         boot = self._boot_of(event)
@@ -596,18 +604,36 @@ class Machine:
             track = tracks.new_track(row, bar, event.place, self._unit(rule) or bar.unit)
         elif bar.done < track.done:
             return
-        at = tracks.time_of(boot, row, track, bar, at)
-        row.moved = track
-        changed = track.move(bar, at) or is_new
         if bar.desc:
             track.title = tracks.title_of(bar)
+        self._paint(boot, row, track, bar, tracks.time_of(boot, row, track, bar, at), is_new=is_new)
+        self._follow(boot)
+        self._brush = boot, row, track
+
+    def _paint(self, boot: Boot, row: Row, track: BarTrack, bar: Bar, at: float | None, *, is_new: bool) -> None:
+        row.moved = track
+        changed = track.move(bar, at) or is_new
         self._hear(boot, at, stamped=False)
         self._at_s = at
         if changed:
             self._revoke(boot)
             said: dict[str, Value] = {"phase": row.phase, "done": bar.done, "total": bar.total, "unit": track.unit}
             self._tell("progress", boot, said | {"rank": track.rank or None})
-        self._follow(boot)
+
+    def repaint(self, bar: Bar, place: Place) -> list[Record] | None:
+        """Take one more frame of the bar that the newest event was a frame of: its words and its total are the same.
+
+        Returns:
+            Its records; None, and nothing is changed, where it could be another bar's: ``advance`` decides.
+        """
+        if self._brush is None:
+            return None
+        boot, row, track = self._brush
+        if not track.goes_on(bar) or (track.is_full and not bar.done) or not tracks.is_alone(boot, row, track):
+            return None
+        self._records, self._place = [], place
+        self._paint(boot, row, track, bar, tracks.time_of(boot, row, track, bar, None), is_new=False)
+        return self._records
 
     def _unit(self, rule: Rule) -> str:
         info = self._patterns.phases.get(rule.phase or "")

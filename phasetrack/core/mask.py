@@ -22,7 +22,7 @@ from phasetrack.core.segments import LIMIT, Segmenter
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from phasetrack.core.model import Bulk
+    from phasetrack.core.segments import Piece
 
 # Texts are looked up by their shape first; longer ones are not worth keeping.
 _SHAPE_CHARS, _SHAPES_MAX = 400, 20_000
@@ -249,7 +249,7 @@ def segments(chunks: Iterable[bytes]) -> Iterator[Segment]:
     yield from _texts(segmenter.close())
 
 
-def _texts(found: Iterable[Segment | Bulk]) -> Iterator[Segment]:
+def _texts(found: Iterable[Piece]) -> Iterator[Segment]:
     for segment in found:
         assert isinstance(segment, Segment)  # noqa: S101 - without ``swallow`` there is no bulk
         yield segment

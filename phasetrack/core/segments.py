@@ -21,8 +21,9 @@ design) need the prefix grammar, so they are cut in ``prefix``.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from phasetrack.core.frames import Frames, run_at
 from phasetrack.core.model import Bulk, End, Place, Segment
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ _ESCAPE = re.compile(
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
+Piece: TypeAlias = Segment | Bulk | Frames
+
+
 class Swallow(Protocol):
     """Knows whole lines that may be stepped over."""
 
@@ -56,7 +60,7 @@ class Swallow(Protocol):
 class Segmenter:
     """Cuts a byte stream. Sans-IO: ``feed`` it, take what it yields."""
 
-    __slots__ = ("_buffer", "_frame", "_line", "_offset", "_scanned", "frames", "reached", "swallow")
+    __slots__ = ("_buffer", "_frame", "_line", "_offset", "_scanned", "frames", "paints", "reached", "swallow")
 
     def __init__(self, *, line: int | None = 1, offset: int = 0) -> None:
         """Start at ``offset`` bytes; ``line`` is None where the lines before were not counted."""
@@ -68,6 +72,7 @@ class Segmenter:
         self.frames = 0  # of the whole stream
         self.reached = offset  # where the text of the newest segment ends
         self.swallow: Swallow | None = None
+        self.paints = False  # whether runs of frames of a bar come as ``Frames``
 
     @property
     def offset(self) -> int:
@@ -84,7 +89,7 @@ class Segmenter:
         """Bytes of the open tail."""
         return len(self._buffer)
 
-    def feed(self, data: bytes) -> Iterator[Segment | Bulk]:
+    def feed(self, data: bytes) -> Iterator[Piece]:
         """Yield what ``data`` completes. Take all of it before the next call. Never raises."""
         buffer = self._buffer + data if self._buffer else data
         base, size = self._offset, len(buffer)
@@ -95,6 +100,9 @@ class Segmenter:
                 if run is not None:
                     yield self._step_over(buffer, position, *run)
                     position = scan = run[0]
+            if self.paints and self._frame > 0 and (until := run_at(buffer, position)) is not None:
+                yield self._painted(buffer[position:until], base + position)
+                position = scan = until
             found = _find_cut(buffer, scan)
             if found is not None and found.end() == size and _UNSURE.fullmatch(found[0]):
                 found = None  # a carriage return at the very end waits for the next byte
@@ -145,6 +153,13 @@ class Segmenter:
             self.frames += 1
             self.reached = offset + len(raw)
             yield Segment(text, Place(self._line, self._frame, offset), end)
+
+    def _painted(self, run: bytes, offset: int) -> Frames:
+        count = sum(map(bool, run.split(b"\r")))
+        found = Frames(run, count, Place(self._line, self._frame + 1, offset))
+        self._frame += count
+        self.frames += count
+        return found
 
     def _step_over(self, buffer: bytes, position: int, end: int, lines: int) -> Bulk:
         last = buffer[buffer.rfind(b"\n", position, end - 1) + 1 or position : end]

@@ -10,10 +10,12 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from phasetrack.core import frames
 from phasetrack.core.bulk import BulkRuns
 from phasetrack.core.classify import Classifier
 from phasetrack.core.ending import obituary
 from phasetrack.core.eta import Past, estimate, known_silences, withheld
+from phasetrack.core.frames import Frames
 from phasetrack.core.machine import Machine
 from phasetrack.core.model import (
     Bulk,
@@ -30,7 +32,7 @@ from phasetrack.core.model import (
 from phasetrack.core.model import End as SegmentEnd
 from phasetrack.core.outside import Outside
 from phasetrack.core.readiness import is_poll
-from phasetrack.core.segments import Segmenter
+from phasetrack.core.segments import Segmenter, clean
 from phasetrack.core.summary import summarize
 from phasetrack.core.tracks import row_of
 from phasetrack.core.until import Until
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
     from phasetrack.core.eta import Told
     from phasetrack.core.model import Bar, Event, Input, PatternSet, Record, Snapshot, Zone
+    from phasetrack.core.schedule import Notes
+    from phasetrack.core.segments import Piece
     from phasetrack.core.state import Boot, Row
 
 
@@ -59,6 +63,7 @@ class Tracker:
         offset: int = 0,
         until_s: float | None = None,
         boot: int | None = None,
+        notes: Notes | None = None,
     ) -> None:
         """Begin at a place of a stream.
 
@@ -70,6 +75,7 @@ class Tracker:
             until_s: stop before the first line or frame later than this (log clock): the answer as known then.
                 Less than a day is a time of day.
             boot: the number of the boot to show; the latest where None.
+            notes: takes the time of every line and frame, for a replay.
         """
         self._patterns = patterns
         self._path = path
@@ -80,6 +86,7 @@ class Tracker:
         self._bulk = BulkRuns(patterns.bulk)
         self._until = None if until_s is None else Until(patterns, until_s)
         self._machine.state.keep = boot
+        self._notes = notes
         self._recorded: deque[tuple[int, float]] = deque()  # (bytes read by then, Unix time), of a recording
         self._output_s: float | None = None  # our clock: when the log last grew
         self._spoke: bool | None = None  # whether the last bytes held more than polls; None: no whole line
@@ -104,6 +111,11 @@ class Tracker:
         return self._stopped
 
     @property
+    def fixed(self) -> tuple[object, ...]:
+        """What never changes by feeding, or only to go faster: copies of this tracker may share it."""
+        return self._patterns, *self._patterns.rules, *self._classifier.fixed, self._bulk, self._past
+
+    @property
     def going(self) -> frozenset[int]:
         """The numbers of the boots that no other boot of their server has followed."""
         return frozenset(boot.number for boot in self._machine.state.live.values())
@@ -115,6 +127,7 @@ class Tracker:
             if item.recorded_s is not None and item.data:
                 read = self._segmenter.offset + self._segmenter.pending
                 self._recorded.append((read + len(item.data), item.recorded_s))
+            self._segmenter.paints = not self._recorded and self._notes is None and self._until is None
             records = list(self._take(self._segmenter.feed(item.data)))
             if item.arrived_s is not None and item.data and self._spoke is not False:
                 self._output_s = item.arrived_s
@@ -152,20 +165,28 @@ class Tracker:
         self._buried.add(boot.number)
         return obituary(known)
 
-    def _take(self, segments: Iterator[Segment | Bulk]) -> Iterator[Record]:
+    def _take(self, segments: Iterator[Piece]) -> Iterator[Record]:
         for segment in segments:
+            if isinstance(segment, Frames):
+                yield from self._paint(segment)
+                continue
             if self._stopped or (self._until is not None and self._until.is_past(segment, self._timed)):
                 self._stopped = True
                 continue
             if isinstance(segment, Bulk):
                 yield from self._step_over(segment)
                 continue
-            for event in self._classifier.classify(segment):
-                yield from self._machine.advance(self._timed(event))
-                self._hear(event.text)
-                if self._segmenter.swallow is not None:
-                    self._bulk.speak((event.prefix.rank,))
+            yield from self._say(segment)
             self._settle()
+
+    def _say(self, segment: Segment) -> Iterator[Record]:
+        for event in map(self._timed, self._classifier.classify(segment)):
+            yield from self._machine.advance(event)
+            self._hear(event.text)
+            if self._notes is not None:
+                self._notes.hear(event, self._machine.at_s, held=self._machine.is_failing)
+            if self._segmenter.swallow is not None:
+                self._bulk.speak((event.prefix.rank,))
 
     def _hear(self, text: str) -> None:
         """Polls of a health check are no output: a server that hangs answers them for hours."""
@@ -199,6 +220,21 @@ class Tracker:
         if boot is None or not boot.serving or not all(other.serving for other in state.live.values()):
             return False
         return not self._machine.is_failing
+
+    def _paint(self, run: Frames) -> Iterator[Record]:
+        """Take frames of a bar, the short way where the one before was the same bar's."""
+        before = (b"", b"")
+        for frame in frames.read(run):
+            bar_of = (frame.head.partition(b"(")[0], frame.total)
+            records = None
+            if frame.bar is not None and bar_of == before:
+                records = self._machine.repaint(frame.bar, frame.place)
+            if records is None:
+                records = list(self._say(Segment(clean(frame.raw), frame.place, SegmentEnd.CR)))
+            before = bar_of
+            yield from records
+        self._hear("")
+        self._settle()
 
     def _step_over(self, run: Bulk) -> Iterator[Record]:
         self._spoke = True

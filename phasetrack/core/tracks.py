@@ -76,6 +76,11 @@ def _is_same(track: BarTrack, bar: Bar) -> bool:
     return track.total == bar.total and (not track.title or title_of(bar) == track.title)
 
 
+def is_alone(boot: Boot, row: Row, track: BarTrack) -> bool:
+    """Whether no other bar could claim the next frame of this one: none has its total."""
+    return all(other is track or other.total != track.total for rows in rows_of(boot, row.phase) for other in rows.bars)
+
+
 def title_of(bar: Bar) -> str:
     """A bar's words, without what changes in brackets while it moves."""
     return bar.desc.partition("(")[0].strip()
