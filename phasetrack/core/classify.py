@@ -91,6 +91,11 @@ class Classifier:
                 self._inside.setdefault(rule.engine, []).append(Matcher(rule, order))
         self._users = [matcher for matcher in (*self.matchers, *self._bars) if not matcher.rule.trusted]
 
+    @property
+    def fixed(self) -> tuple[object, ...]:
+        """Everything but what was learned of the transport: an index, and memory that only saves time."""
+        return tuple(part for name, part in vars(self).items() if name != "learned")
+
     def _index(self, matcher: Matcher) -> None:
         self.matchers.append(matcher)
         if matcher.rule.where is Where.EXCEPTION:

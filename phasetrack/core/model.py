@@ -277,6 +277,7 @@ class Chunk:
     data: bytes
     arrived_s: float | None = None
     recorded_s: float | None = None  # Unix time of these bytes, where a recording (a cast) kept it
+    played_s: float | None = None  # seconds since a recording began
 
 
 @dataclass(frozen=True, slots=True)

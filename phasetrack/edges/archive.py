@@ -88,7 +88,7 @@ def cast_chunks(parts: Iterator[bytes]) -> Iterator[Chunk]:
         at_s = at_s + event[0] if relative else event[0]
         if event[1] == "o" and event[2]:
             recorded = began + at_s if isinstance(began, int | float) else None
-            yield Chunk(event[2].encode("utf-8", "replace"), recorded_s=recorded)
+            yield Chunk(event[2].encode("utf-8", "replace"), recorded_s=recorded, played_s=at_s)
 
 
 def is_cast(head: bytes) -> bool:

@@ -13,6 +13,7 @@ import os
 import sqlite3
 import time
 from contextlib import closing, contextmanager
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -143,12 +144,13 @@ class Store:
 
     # --- reading ------------------------------------------------------------------------------------
 
-    def priors(self, key: BootKey | None, *, but: str | None = None) -> Priors:
+    def priors(self, key: BootKey | None, *, but: str | None = None, before_s: float = inf) -> Priors:
         """Past boots that are like one, the newest first within each level of likeness.
 
         Args:
             key: of the boot that is followed; None while nothing is known of it: the newest boots.
             but: the boot's own uid: what was kept of itself is no past.
+            before_s: only boots that were over by then: what was known at a time in the past.
 
         Raises:
             HistoryError: the file cannot be read.
@@ -156,7 +158,7 @@ class Store:
         with self._reading() as base:
             if base is None:
                 return Priors()
-            numbers = _newest(base) if key is None else _alike(base, key)
+            numbers = _newest(base, before_s) if key is None else _alike(base, key, before_s)
             return Priors(tuple(one.past for one in _read(base, numbers) if one.uid != but))
 
     def boots(self, limit: int | None = None) -> list[Remembered]:
@@ -324,7 +326,7 @@ def _write(base: sqlite3.Connection, boot: Remembered, now_s: float) -> bool:
     return True
 
 
-def _alike(base: sqlite3.Connection, key: BootKey) -> list[int]:
+def _alike(base: sqlite3.Connection, key: BootKey, before_s: float) -> list[int]:
     """The numbers of past boots, by likeness; those on another GPU leave room for those on this one."""
     found: dict[int, None] = {}
     for column, limit in _LEVELS:
@@ -333,15 +335,16 @@ def _alike(base: sqlite3.Connection, key: BootKey) -> list[int]:
             continue
         same_gpu = "" if column == "gpu" else "AND (gpu = '' OR ? = '' OR gpu = ?)"
         rows = base.execute(
-            f"SELECT number FROM boots WHERE {column} = ? {same_gpu} ORDER BY at_s DESC LIMIT ?",
-            (value, limit) if column == "gpu" else (value, key.gpu, key.gpu, limit),
+            f"SELECT number FROM boots WHERE {column} = ? {same_gpu} AND at_s + seen_s <= ? ORDER BY at_s DESC LIMIT ?",
+            (value, before_s, limit) if column == "gpu" else (value, key.gpu, key.gpu, before_s, limit),
         )
         found |= dict.fromkeys(row[0] for row in rows)
     return list(found)
 
 
-def _newest(base: sqlite3.Connection) -> list[int]:
-    return [row[0] for row in base.execute("SELECT number FROM boots ORDER BY at_s DESC LIMIT 12")]
+def _newest(base: sqlite3.Connection, before_s: float) -> list[int]:
+    wanted = "SELECT number FROM boots WHERE at_s + seen_s <= ? ORDER BY at_s DESC LIMIT 12"
+    return [row[0] for row in base.execute(wanted, (before_s,))]
 
 
 def _read(base: sqlite3.Connection, numbers: Sequence[int]) -> list[Remembered]:
@@ -440,6 +443,17 @@ class History:
             return self._store.priors(key, but=uid_of(known))
         except HistoryError as fault:
             self._readable = self._writable = False
+            self._tell(fault, "going on without it")
+            return None
+
+    def then(self, known: Snapshot, before_s: float) -> Priors | None:
+        """Past boots like the shown one that were over by a time of its log; None where they cannot be read."""
+        if not self._readable:
+            return None
+        try:
+            return self._store.priors(key_of(known), but=uid_of(known), before_s=before_s)
+        except HistoryError as fault:
+            self._readable = False
             self._tell(fault, "going on without it")
             return None
 

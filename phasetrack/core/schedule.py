@@ -1,0 +1,429 @@
+"""A log on a clock: when each of its bytes was written, as far as the log itself tells.
+
+1. A stamp counts as printed. Stamps have whole seconds, so lines of one second come together.
+2. Inside a bar its own elapsed field counts, from where the bar began (*inferred*), between the stamps around it.
+3. Text without any time is *spread* evenly over the bytes between its neighbours. The lines of a failing record
+   come with its first one: they were one message.
+4. Time never turns back. Where a clock was set back, or another log was pasted behind, the schedule goes on where
+   it was. A stamp that fits neither what was before nor what follows (a server with another clock, a damaged
+   line) counts as none.
+5. Where most stamps run backwards the log stands newest first, and no time in it says when a line was written:
+   all is spread. Where there is no stamp at all the whole is spread over a length that says nothing.
+6. A recording knows when each piece came (*exact*).
+
+Times are seconds on the log's own clock, or on the recorder's; they only ever grow along the bytes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import pairwise
+from math import ceil, isfinite, isnan, nan
+from typing import TYPE_CHECKING, NamedTuple
+
+from phasetrack.core.tracks import title_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from phasetrack.core.model import Bar, Bulk, Event
+
+# A stamp up to this far behind the newest is a late line of another process.
+_SLACK_S = 60.0
+# A step forward by more than this is looked at twice: do the next stamps come back?
+_LEAP_S = 3600.0
+# So many stamps ahead tell whether a clock was set, or one line is odd.
+_AHEAD = 16
+# Without any time: a length to play, by the bytes, within bounds.
+_BYTES_PER_S = 2048
+_NOMINAL_S = (10.0, 600.0)
+# What is spread is cut at lines into pieces no shorter than this, and into no more than so many over the whole log.
+_PIECE_S = 0.25
+_PIECES = 65536
+# Bytes of one time that are given at once; a line's end is looked for no further than this.
+_PIECE_BYTES = 1 << 20
+_SHORT_BYTES, _LINE_BYTES = 512, 64 * 1024
+
+
+class How(StrEnum):
+    """How a time is known."""
+
+    EXACT = "exact"  # a recording kept it
+    STAMPED = "stamped"
+    INFERRED = "inferred"  # from a bar's own elapsed field
+    SPREAD = "spread"  # evenly between its neighbours
+
+
+_NONE, _INFERRED, _STAMPED, _EXACT = range(4)
+_HOWS = {_INFERRED: How.INFERRED, _STAMPED: How.STAMPED, _EXACT: How.EXACT}
+
+
+class Piece(NamedTuple):
+    """Bytes that fall due together."""
+
+    end: int  # offset behind its last byte
+    due_s: float
+
+
+class Due(NamedTuple):
+    """When a byte was written, and how that is known."""
+
+    at_s: float
+    how: How
+
+
+class Jump(NamedTuple):
+    """A place where the log's clock goes back and stays there."""
+
+    offset: int
+    back_s: float
+
+
+# --- what reading tells -----------------------------------------------------------------------------
+
+
+class Notes:
+    """The times that were met while a log was read, in its order. Lines of the same time are kept as one note."""
+
+    def __init__(self) -> None:
+        """Know nothing."""
+        self.offsets = array("q")
+        self.times = array("d")  # nan: none
+        self.kinds = bytearray()
+        self.lines = array("q")
+        self._bars: dict[tuple[str, float | None], tuple[float, float]] = {}  # -> (elapsed before, when it began)
+        self._newest_s: float | None = None
+
+    def hear(self, event: Event, at_s: float | None, *, held: bool) -> None:
+        """Take one event and the time that the machine gave it; ``held``: a failing record is open."""
+        bar, prefix = event.bar, event.prefix
+        kind = _STAMPED
+        if bar is not None and prefix.stamp_s is None and prefix.outer_s is None:
+            kind, at_s = _INFERRED, at_s if at_s is not None else self._began_at(bar)
+        if at_s is not None and isfinite(at_s):
+            self._newest_s = at_s if self._newest_s is None else max(self._newest_s, at_s)
+            self._add(event.place.offset, at_s, kind)
+        elif not held:
+            self._add(event.place.offset, nan, _NONE)
+
+    def step_over(self, run: Bulk, at_s: float | None) -> None:
+        """Take a run of serving lines, of which the last one's time is known."""
+        self._add(run.place.offset, nan, _NONE, run.lines)
+        if at_s is not None and isfinite(at_s):
+            self._newest_s = at_s
+            self._add(run.place.offset + run.bytes - 1, at_s, _STAMPED)
+
+    def arrive(self, offset: int, at_s: float) -> None:
+        """Take when the bytes from ``offset`` on were recorded. A damaged recording's clock never turns back."""
+        before = self.times[-1] if self.times else at_s
+        self._add(offset, max(at_s, before) if isfinite(at_s) else before, _EXACT)
+
+    def _began_at(self, bar: Bar) -> float | None:
+        """A frame's time where no phase claims the bar: it began no earlier than what stands before any frame."""
+        if bar.elapsed_s is None or self._newest_s is None:
+            return None
+        key = title_of(bar), bar.total
+        elapsed, base = self._bars.get(key, (0.0, self._newest_s - bar.elapsed_s))
+        if bar.elapsed_s < elapsed - 1:
+            base = self._newest_s - bar.elapsed_s  # another bar with the same words
+        base = max(base, self._newest_s - bar.elapsed_s) if bar.elapsed_s == elapsed == 0 else base
+        self._bars[key] = bar.elapsed_s, base
+        return base + bar.elapsed_s
+
+    def _add(self, offset: int, at_s: float, kind: int, lines: int = 1) -> None:
+        if self.offsets and offset <= self.offsets[-1]:  # pieces that stand in one segment: the surest one tells
+            if kind >= self.kinds[-1]:
+                self.times[-1], self.kinds[-1] = at_s, kind
+        elif self.offsets and kind == self.kinds[-1] and (kind == _NONE or at_s == self.times[-1]):
+            self.lines[-1] += lines
+        else:
+            self.offsets.append(offset)
+            self.times.append(at_s)
+            self.kinds.append(kind)
+            self.lines.append(lines)
+
+
+# --- stamps that can be used ------------------------------------------------------------------------
+
+
+class Straight(NamedTuple):
+    """Stamps on one timeline that never turns back."""
+
+    times: list[float | None]  # None: fits nowhere
+    shifts: list[float]  # of each stamp, what was added to it
+    jumps: list[tuple[int, float]]  # which stamp, and by how much the clock was set back
+    backwards: bool = False
+
+
+def straighten(stamps: Sequence[float]) -> Straight:
+    """Put stamps, in the order of the log, on a timeline that never turns back."""
+    steps = [after - before for before, after in pairwise(stamps)]
+    rises, falls = sum(step > 0 for step in steps), sum(step < 0 for step in steps)
+    if falls > max(rises, 1):
+        return Straight([None] * len(stamps), [0.0] * len(stamps), [], backwards=True)
+    found = Straight([], [], [])
+    shift, last, odd = 0.0, -float("inf"), -float("inf")
+    for k, stamp in enumerate(stamps):
+        at: float | None = stamp + shift
+        behind = last - stamp - shift
+        if behind > _SLACK_S and _stays_behind(stamps, k, last - shift):
+            shift, at = shift + behind, last
+            found.jumps.append((k, behind))
+        elif behind > _SLACK_S or (-behind > _LEAP_S and isfinite(last) and _comes_back(stamps, k, odd)):
+            at, odd = None, stamp
+        elif behind > 0:
+            at = last
+        last = last if at is None else at
+        found.times.append(at)
+        found.shifts.append(shift)
+    return found
+
+
+def _stays_behind(stamps: Sequence[float], k: int, newest: float) -> bool:
+    return all(stamp < newest for stamp in stamps[k + 1 : k + 1 + _AHEAD])
+
+
+def _comes_back(stamps: Sequence[float], k: int, odd: float) -> bool:
+    """Whether a leap forward is taken back; at the log's end, whether one like it was taken back before."""
+    ahead = stamps[k + 1 : k + 1 + _AHEAD]
+    again = len(ahead) < _AHEAD and abs(stamps[k] - odd) < _LEAP_S
+    return again or any(stamp < stamps[k] - _LEAP_S / 2 for stamp in ahead)
+
+
+# --- the schedule -----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Schedule:
+    """When each byte of a log was written. Read only, once it is laid."""
+
+    size: int = 0
+    begin_s: float = 0.0
+    end_s: float = 0.0
+    timeless: bool = False  # no time in the log says when anything was written
+    backwards: bool = False  # it stands newest first
+    jumps: tuple[Jump, ...] = ()
+    odd: int = 0  # stamps that fit nowhere
+    # stretches of bytes: where each begins, from when to when it was written, how that is known, its lines
+    begins: array[int] = field(default_factory=lambda: array("q"))
+    froms: array[float] = field(default_factory=lambda: array("d"))
+    tos: array[float] = field(default_factory=lambda: array("d"))
+    hows: list[How] = field(default_factory=list)
+    lines: array[int] = field(default_factory=lambda: array("q"))
+    # what the log's own clock said where
+    told_at: array[int] = field(default_factory=lambda: array("q"))
+    told_s: array[float] = field(default_factory=lambda: array("d"))
+
+    def when(self, offset: int) -> Due:
+        """When a byte was written, and how that is known."""
+        k = bisect_right(self.begins, offset) - 1
+        if k < 0:
+            return Due(self.begin_s, How.SPREAD)
+        begin, end = self._bounds(k)
+        share = min(max((offset - begin) / max(end - begin, 1), 0.0), 1.0)
+        return Due(self.froms[k] + share * (self.tos[k] - self.froms[k]), self.hows[k])
+
+    def clock(self, at_s: float) -> float | None:
+        """What the log's own clock showed then; None where the log has none that can be used."""
+        if not self.told_s or self.timeless:
+            return None
+        k = bisect_right(self.told_at, at_s, key=self._when_told) - 1
+        if k < 0:
+            return self.told_s[0] + at_s - self._when_told(self.told_at[0])
+        return self.told_s[k] + at_s - self._when_told(self.told_at[k])
+
+    def find(self, clock_s: float, begin_s: float, end_s: float) -> float | None:
+        """When the log's own clock came to show a time, between two moments; None where it did not.
+
+        Args:
+            clock_s: the time; less than a day is a time of day.
+            begin_s: the earliest moment.
+            end_s: the latest.
+        """
+        first, last = self.clock(begin_s), self.clock(end_s)
+        if first is None or last is None:
+            return None
+        if clock_s < _DAY_S <= first:
+            clock_s += first - first % _DAY_S
+            clock_s += _DAY_S if clock_s < first and clock_s + _DAY_S <= last else 0.0
+        low = bisect_left(self.told_at, begin_s, key=self._when_told)
+        high = bisect_right(self.told_at, end_s, key=self._when_told)
+        k = next((k for k in range(low, high) if self.told_s[k] >= clock_s), None)
+        if k is None:
+            return begin_s if clock_s <= first else end_s if clock_s <= last else None
+        at = self._when_told(self.told_at[k])
+        before = max(self._when_told(self.told_at[k - 1]), begin_s) if k else begin_s
+        return max(at - (self.told_s[k] - clock_s), before)
+
+    def _when_told(self, offset: int) -> float:
+        return self.when(offset).at_s
+
+    def pieces(self, position: int, read: Callable[[int, int], bytes]) -> Iterator[Piece]:
+        """What falls due from a byte on, in order; the same pieces wherever one begins.
+
+        Args:
+            position: the end of a piece, or the beginning.
+            read: the log's bytes: offset, count.
+        """
+        k = max(bisect_right(self.begins, position) - 1, 0)
+        while position < self.size:
+            begin, end = self._bounds(k)
+            if self.tos[k] > self.froms[k]:
+                yield from self._cut(k, position, read)
+                position, k = end, k + 1
+                continue
+            due = self.froms[k]
+            while k + 1 < len(self.begins) and self.tos[k + 1] == due and end - begin < _PIECE_BYTES:
+                k += 1
+                end = self._bounds(k)[1]
+            while position < end:
+                position = min(position + _PIECE_BYTES, end)
+                yield Piece(position, due)
+            k += 1
+
+    def _cut(self, k: int, position: int, read: Callable[[int, int], bytes]) -> Iterator[Piece]:
+        """The pieces of a stretch that is spread: cut behind lines, each cut found by itself."""
+        begin, end = self._bounds(k)
+        parts = self.parts(k)
+        for part in range(1, parts + 1):
+            at = end if part == parts else self._line_end(begin + part * (end - begin) // parts, end, read)
+            if at > position:
+                position = at
+                yield Piece(at, self.when(at).at_s if at < end else self.tos[k])
+
+    def _line_end(self, offset: int, end: int, read: Callable[[int, int], bytes]) -> int:
+        for most in (_SHORT_BYTES, _LINE_BYTES):
+            found = read(offset, min(most, end - offset)).find(b"\n")
+            if found >= 0:
+                return offset + found + 1
+        return end
+
+    def parts(self, k: int) -> int:
+        """Into how many pieces a stretch is cut."""
+        begin, end = self._bounds(k)
+        least = max(self.size / _PIECES, 1.0)
+        by_time = ceil((self.tos[k] - self.froms[k]) / _PIECE_S)
+        return max(min(self.lines[k], by_time, ceil((end - begin) / least)), 1)
+
+    def _bounds(self, k: int) -> tuple[int, int]:
+        return self.begins[k], self.begins[k + 1] if k + 1 < len(self.begins) else self.size
+
+    def shares(self) -> dict[How, float]:
+        """Which share of the bytes is timed how."""
+        found = dict.fromkeys(How, 0.0)
+        for k, how in enumerate(self.hows):
+            begin, end = self._bounds(k)
+            found[how] += (end - begin) / max(self.size, 1)
+        return found
+
+    def add(self, begin: int, from_s: float, to_s: float, how: How, lines: int) -> None:
+        """Go on with a stretch; one that only continues the last is joined with it."""
+        if self.begins and from_s == to_s == self.tos[-1] == self.froms[-1] and how is self.hows[-1]:
+            self.lines[-1] += lines
+            return
+        if self.begins and self.begins[-1] == begin:
+            return
+        self.begins.append(begin)
+        self.froms.append(from_s)
+        self.tos.append(to_s)
+        self.hows.append(how)
+        self.lines.append(lines)
+
+
+_DAY_S = 86400.0
+
+
+def lay(heard: Notes, size: int, *, arrived: Notes | None = None, began_s: float | None = None) -> Schedule:
+    """Lay the schedule of a log.
+
+    Args:
+        heard: what reading it told.
+        size: bytes of the log.
+        arrived: of a recording, when its pieces came.
+        began_s: of a recording, when it began.
+    """
+    which = [k for k, kind in enumerate(heard.kinds) if kind == _STAMPED]
+    straight = straighten([heard.times[k] for k in which])
+    found = Schedule(size, backwards=straight.backwards, odd=sum(at is None for at in straight.times))
+    found.jumps = tuple(Jump(heard.offsets[which[k]], back_s) for k, back_s in straight.jumps)
+    if arrived is not None and arrived.offsets:
+        _lay_arrivals(found, arrived)
+    else:
+        _lay_stamps(found, heard, dict(zip(which, zip(straight.times, straight.shifts, strict=True), strict=True)))
+    if not found.begins:
+        _lay_evenly(found, heard)
+    if found.begins:
+        found.begins[0] = 0
+    found.begin_s = found.froms[0] if found.froms else 0.0
+    found.begin_s = min(found.begin_s, began_s) if began_s is not None and isfinite(began_s) else found.begin_s
+    found.end_s = max(found.tos[-1] if found.tos else found.begin_s, found.begin_s)
+    for k, at in zip(which, straight.times, strict=True):
+        if at is not None:
+            found.told_at.append(heard.offsets[k])
+            found.told_s.append(heard.times[k])
+    return found
+
+
+def _lay_arrivals(found: Schedule, arrived: Notes) -> None:
+    for offset, at_s, lines in zip(arrived.offsets, arrived.times, arrived.lines, strict=True):
+        found.add(offset, at_s, at_s, How.EXACT, lines)
+
+
+def _lay_stamps(found: Schedule, heard: Notes, stamps: dict[int, tuple[float | None, float]]) -> None:
+    """Stamps where they stand, bars between them, the rest spread over what is left."""
+    if found.backwards:
+        return
+    values = _bars_between([_value(heard, k, stamps) for k in range(len(heard.offsets))], heard)
+    last: float | None = None
+    waiting: tuple[int, int] | None = None  # untimed text: where it begins, and its lines
+    for k, value in enumerate(values):
+        if value is None:
+            begin, lines = waiting or (heard.offsets[k], 0)
+            waiting = begin, lines + heard.lines[k]
+            continue
+        if waiting is not None:
+            found.add(waiting[0], value if last is None else last, value, How.SPREAD, waiting[1])
+        found.add(heard.offsets[k], value, value, _HOWS[heard.kinds[k]], heard.lines[k])
+        last, waiting = value, None
+    if waiting is not None and last is not None:
+        found.add(waiting[0], last, last, How.SPREAD, waiting[1])
+
+
+def _value(heard: Notes, k: int, stamps: dict[int, tuple[float | None, float]]) -> float | None:
+    if heard.kinds[k] == _STAMPED:
+        return stamps[k][0]
+    return None if isnan(heard.times[k]) else heard.times[k]
+
+
+def _bars_between(values: list[float | None], heard: Notes) -> list[float | None]:
+    """Hold what bars tell between the stamps around them; where a clock was set back, on their stamp's side."""
+    following: list[float] = []
+    after = float("inf")
+    for k in range(len(values) - 1, -1, -1):
+        value = values[k]
+        after = value if heard.kinds[k] == _STAMPED and value is not None else after
+        following.append(after)
+    shift, last = 0.0, -float("inf")
+    for k, (value, after) in enumerate(zip(values, reversed(following), strict=True)):
+        if value is None:
+            continue
+        if heard.kinds[k] == _STAMPED:
+            shift, last = value - heard.times[k], value
+        else:
+            last = values[k] = min(max(value + shift, last), after)
+    return values
+
+
+def _lay_evenly(found: Schedule, heard: Notes) -> None:
+    """No time can be used: even spacing by bytes."""
+    found.timeless = True
+    if not found.size:
+        return
+    stamps = [at_s for at_s in heard.times if not isnan(at_s)]
+    low, high = (min(stamps), max(stamps)) if stamps else (0.0, 0.0)
+    if high <= low:
+        high = low + min(max(found.size / _BYTES_PER_S, _NOMINAL_S[0]), _NOMINAL_S[1])
+    found.add(0, low, high, How.SPREAD, sum(heard.lines))
