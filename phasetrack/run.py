@@ -383,20 +383,24 @@ def look_once(
         if log.ends or past:
             tracker.feed(Closed())
             return recalled(tracker, history)
+        recall(tracker, history)
         now = time.time()
         tracker.feed(Tick(now, log.changed_s))
         now = now if look is None else look(tracker, now)
-        return recalled(tracker, history, now)
+        return tracker.snapshot(now)
 
 
-def recalled(tracker: Tracker, history: History | None, now_s: float | None = None) -> Snapshot:
+def recall(tracker: Tracker, history: History | None) -> None:
+    """Give a log that was read what earlier boots took, before it is asked how long still."""
+    priors = None if history is None else history.recall(tracker.of_log())
+    if priors is not None:
+        tracker.feed(priors)
+
+
+def recalled(tracker: Tracker, history: History | None) -> Snapshot:
     """Tell all that is known of a log that was read, beside what earlier boots took."""
-    known = tracker.snapshot(now_s)
-    priors = None if history is None else history.recall(known)
-    if priors is None:
-        return known
-    tracker.feed(priors)
-    return tracker.snapshot(now_s)
+    recall(tracker, history)
+    return tracker.snapshot()
 
 
 def probe_code(known: Snapshot) -> Exit:
