@@ -294,13 +294,12 @@ class Machine:
             return True  # an earlier stamp: the other node's log, pasted behind
         if boot.is_over or boot.ready is not None:
             return False
-        young = all(row.phase == "bootstrap" for row in boot.rows)
         if not boot.args:
-            return young
+            return boot.is_young
         if self._is_of_cluster(boot, args):
             return self._is_other_node(boot, args)
         soon = at is None or boot.heard_s is None or at - boot.heard_s <= _SAME_BOOT_S
-        return young and soon and args == boot.args
+        return boot.is_young and soon and args == boot.args
 
     def _is_of_cluster(self, boot: Boot, args: dict[str, Value]) -> bool:
         return plan.number(args, "nnodes", 1) > 1 and args.get("dist_init_addr") == boot.args.get("dist_init_addr")
@@ -320,7 +319,7 @@ class Machine:
     def _open_boot(self, event: Event, at: float | None, engine: str) -> Boot:
         tag = event.prefix.server
         place, started = event.place, at if event.prefix.stamp_s is not None else None
-        early = self.state.preambles.get(tag) or self.state.preambles.get("")
+        early = self.state.preambles.pop(tag, None) or self.state.preambles.pop("", None)
         if early is not None and (at is None or 0 <= at - early[1] <= _PREAMBLE_S):
             place, started = early
         self.state.count += 1
@@ -350,7 +349,9 @@ class Machine:
         early = rule is None or (
             rule.phase in {None, "bootstrap"} and rule.role in {Role.FACT, Role.WARNING, Role.BEGIN}
         )
-        if event.prefix.rank or not early:
+        boot = self._boot_of(event)
+        own = boot is not None and not boot.is_over and boot.ready is None and boot.is_young
+        if event.prefix.rank or not early or own:
             preambles.pop(tag, None)
         elif (tag in preambles or len(preambles) < _TAGS_KEPT) and (
             tag not in preambles or at - preambles[tag][1] > _PREAMBLE_S
@@ -585,6 +586,7 @@ class Machine:
             return
         boot.stopping, boot.stop_at_s = self._place, at
         boot.outcome = Outcome.STOPPED
+        self.state.preambles.pop(boot.server, None)
         self._tell("outcome", boot, {"outcome": str(boot.outcome)})
 
     # --- bars and activities ------------------------------------------------------------------------
@@ -813,6 +815,7 @@ class Machine:
             boot.failures.append(failure)
         if failure.fatal and boot.outcome is not Outcome.FAILED:
             boot.outcome = Outcome.FAILED
+            self.state.preambles.pop(boot.server, None)
             self._say_failure(boot, failure)
             self._tell("outcome", boot, {"outcome": str(boot.outcome)})
         elif same is not None or not failure.fatal:

@@ -210,6 +210,11 @@ class Boot:
         """Whether a stamp has the form of this boot's engine."""
         return prefix.engine or (self.library and prefix.library)
 
+    @property
+    def is_young(self) -> bool:
+        """Whether no rank has begun anything yet."""
+        return all(row.phase == "bootstrap" for row in self.rows)
+
     def rank(self, name: str) -> RankState:
         """Its state of a rank, made where new."""
         state = self.ranks.get(name)

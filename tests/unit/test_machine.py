@@ -379,6 +379,20 @@ def test_arguments_printed_twice_are_one_boot():
     assert [boot[:2] for boot in boots(talk(ONE + ONE + loads(22)))] == [(1, "starting")]
 
 
+def test_each_boot_of_a_crash_loop_has_its_own_beginning():
+    crash = raw(
+        "Traceback (most recent call last):",
+        '  File "<frozen runpy>", line 198, in _run_module_as_main',
+        '  File "/opt/site/sglang/launch_server.py", line 11, in <module>',
+        "ValueError: boom",
+    )
+    early = "Attention backend not specified. Use fa3 backend by default."
+    loop = [at(f"42:{k}3", early) + at(f"42:{k}4", args(tp_size=1), "Tokenizer loaded.") + crash for k in range(3)]
+    heard = talk("".join(loop))
+    assert boots(heard) == [(1, "failed", 1, ""), (2, "failed", 8, ""), (3, "failed", 15, "")]
+    assert heard.rows == ["bootstrap 42:23-? failed"]
+
+
 CLUSTER = {"tp_size": 2, "nnodes": 2, "dist_init_addr": "10.0.0.4:20000"}
 
 
