@@ -20,23 +20,15 @@ from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import pairwise
-from math import ceil, isfinite, isnan, nan
+from math import ceil, isfinite, isnan
 from typing import TYPE_CHECKING, NamedTuple
 
-from phasetrack.core.tracks import title_of
+from phasetrack.core.stamps import EXACT, INFERRED, STAMPED, Notes, straighten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
-    from phasetrack.core.model import Bar, Bulk, Event
 
-# A stamp up to this far behind the newest is a late line of another process.
-_SLACK_S = 60.0
-# A step forward by more than this is looked at twice: do the next stamps come back?
-_LEAP_S = 3600.0
-# So many stamps ahead tell whether a clock was set, or one line is odd.
-_AHEAD = 16
 # Without any time: a length to play, by the bytes, within bounds.
 _BYTES_PER_S = 2048
 _NOMINAL_S = (10.0, 600.0)
@@ -57,8 +49,7 @@ class How(StrEnum):
     SPREAD = "spread"  # evenly between its neighbours
 
 
-_NONE, _INFERRED, _STAMPED, _EXACT = range(4)
-_HOWS = {_INFERRED: How.INFERRED, _STAMPED: How.STAMPED, _EXACT: How.EXACT}
+_HOWS = {INFERRED: How.INFERRED, STAMPED: How.STAMPED, EXACT: How.EXACT}
 
 
 class Piece(NamedTuple):
@@ -80,117 +71,6 @@ class Jump(NamedTuple):
 
     offset: int
     back_s: float
-
-
-# --- what reading tells -----------------------------------------------------------------------------
-
-
-class Notes:
-    """The times that were met while a log was read, in its order. Lines of the same time are kept as one note."""
-
-    def __init__(self) -> None:
-        """Know nothing."""
-        self.offsets = array("q")
-        self.times = array("d")  # nan: none
-        self.kinds = bytearray()
-        self.lines = array("q")
-        self._bars: dict[tuple[str, float | None], tuple[float, float]] = {}  # -> (elapsed before, when it began)
-        self._newest_s: float | None = None
-
-    def hear(self, event: Event, at_s: float | None, *, held: bool) -> None:
-        """Take one event and the time that the machine gave it; ``held``: a failing record is open."""
-        bar, prefix = event.bar, event.prefix
-        kind = _STAMPED
-        if bar is not None and prefix.stamp_s is None and prefix.outer_s is None:
-            kind, at_s = _INFERRED, at_s if at_s is not None else self._began_at(bar)
-        if at_s is not None and isfinite(at_s):
-            self._newest_s = at_s if self._newest_s is None else max(self._newest_s, at_s)
-            self._add(event.place.offset, at_s, kind)
-        elif not held:
-            self._add(event.place.offset, nan, _NONE)
-
-    def step_over(self, run: Bulk, at_s: float | None) -> None:
-        """Take a run of serving lines, of which the last one's time is known."""
-        self._add(run.place.offset, nan, _NONE, run.lines)
-        if at_s is not None and isfinite(at_s):
-            self._newest_s = at_s
-            self._add(run.place.offset + run.bytes - 1, at_s, _STAMPED)
-
-    def arrive(self, offset: int, at_s: float) -> None:
-        """Take when the bytes from ``offset`` on were recorded. A damaged recording's clock never turns back."""
-        before = self.times[-1] if self.times else at_s
-        self._add(offset, max(at_s, before) if isfinite(at_s) else before, _EXACT)
-
-    def _began_at(self, bar: Bar) -> float | None:
-        """A frame's time where no phase claims the bar: it began no earlier than what stands before any frame."""
-        if bar.elapsed_s is None or self._newest_s is None:
-            return None
-        key = title_of(bar), bar.total
-        elapsed, base = self._bars.get(key, (0.0, self._newest_s - bar.elapsed_s))
-        if bar.elapsed_s < elapsed - 1:
-            base = self._newest_s - bar.elapsed_s  # another bar with the same words
-        base = max(base, self._newest_s - bar.elapsed_s) if bar.elapsed_s == elapsed == 0 else base
-        self._bars[key] = bar.elapsed_s, base
-        return base + bar.elapsed_s
-
-    def _add(self, offset: int, at_s: float, kind: int, lines: int = 1) -> None:
-        if self.offsets and offset <= self.offsets[-1]:  # pieces that stand in one segment: the surest one tells
-            if kind >= self.kinds[-1]:
-                self.times[-1], self.kinds[-1] = at_s, kind
-        elif self.offsets and kind == self.kinds[-1] and (kind == _NONE or at_s == self.times[-1]):
-            self.lines[-1] += lines
-        else:
-            self.offsets.append(offset)
-            self.times.append(at_s)
-            self.kinds.append(kind)
-            self.lines.append(lines)
-
-
-# --- stamps that can be used ------------------------------------------------------------------------
-
-
-class Straight(NamedTuple):
-    """Stamps on one timeline that never turns back."""
-
-    times: list[float | None]  # None: fits nowhere
-    shifts: list[float]  # of each stamp, what was added to it
-    jumps: list[tuple[int, float]]  # which stamp, and by how much the clock was set back
-    backwards: bool = False
-
-
-def straighten(stamps: Sequence[float]) -> Straight:
-    """Put stamps, in the order of the log, on a timeline that never turns back."""
-    steps = [after - before for before, after in pairwise(stamps)]
-    rises, falls = sum(step > 0 for step in steps), sum(step < 0 for step in steps)
-    if falls > max(rises, 1):
-        return Straight([None] * len(stamps), [0.0] * len(stamps), [], backwards=True)
-    found = Straight([], [], [])
-    shift, last, odd = 0.0, -float("inf"), -float("inf")
-    for k, stamp in enumerate(stamps):
-        at: float | None = stamp + shift
-        behind = last - stamp - shift
-        if behind > _SLACK_S and _stays_behind(stamps, k, last - shift):
-            shift, at = shift + behind, last
-            found.jumps.append((k, behind))
-        elif behind > _SLACK_S or (-behind > _LEAP_S and isfinite(last) and _comes_back(stamps, k, odd)):
-            at, odd = None, stamp
-        elif behind > 0:
-            at = last
-        last = last if at is None else at
-        found.times.append(at)
-        found.shifts.append(shift)
-    return found
-
-
-def _stays_behind(stamps: Sequence[float], k: int, newest: float) -> bool:
-    return all(stamp < newest for stamp in stamps[k + 1 : k + 1 + _AHEAD])
-
-
-def _comes_back(stamps: Sequence[float], k: int, odd: float) -> bool:
-    """Whether a leap forward is taken back; at the log's end, whether one like it was taken back before."""
-    ahead = stamps[k + 1 : k + 1 + _AHEAD]
-    again = len(ahead) < _AHEAD and abs(stamps[k] - odd) < _LEAP_S
-    return again or any(stamp < stamps[k] - _LEAP_S / 2 for stamp in ahead)
 
 
 # --- the schedule -----------------------------------------------------------------------------------
@@ -345,7 +225,7 @@ def lay(heard: Notes, size: int, *, arrived: Notes | None = None, began_s: float
         arrived: of a recording, when its pieces came.
         began_s: of a recording, when it began.
     """
-    which = [k for k, kind in enumerate(heard.kinds) if kind == _STAMPED]
+    which = [k for k, kind in enumerate(heard.kinds) if kind == STAMPED]
     straight = straighten([heard.times[k] for k in which])
     found = Schedule(size, backwards=straight.backwards, odd=sum(at is None for at in straight.times))
     found.jumps = tuple(Jump(heard.offsets[which[k]], back_s) for k, back_s in straight.jumps)
@@ -393,7 +273,7 @@ def _lay_stamps(found: Schedule, heard: Notes, stamps: dict[int, tuple[float | N
 
 
 def _value(heard: Notes, k: int, stamps: dict[int, tuple[float | None, float]]) -> float | None:
-    if heard.kinds[k] == _STAMPED:
+    if heard.kinds[k] == STAMPED:
         return stamps[k][0]
     return None if isnan(heard.times[k]) else heard.times[k]
 
@@ -404,13 +284,13 @@ def _bars_between(values: list[float | None], heard: Notes) -> list[float | None
     after = float("inf")
     for k in range(len(values) - 1, -1, -1):
         value = values[k]
-        after = value if heard.kinds[k] == _STAMPED and value is not None else after
+        after = value if heard.kinds[k] == STAMPED and value is not None else after
         following.append(after)
     shift, last = 0.0, -float("inf")
     for k, (value, after) in enumerate(zip(values, reversed(following), strict=True)):
         if value is None:
             continue
-        if heard.kinds[k] == _STAMPED:
+        if heard.kinds[k] == STAMPED:
             shift, last = value - heard.times[k], value
         else:
             last = values[k] = min(max(value + shift, last), after)

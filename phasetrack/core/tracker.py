@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from phasetrack.core.eta import Told
     from phasetrack.core.model import Bar, Event, Input, PatternSet, Record, Snapshot, Zone
-    from phasetrack.core.schedule import Notes
     from phasetrack.core.segments import Piece
+    from phasetrack.core.stamps import Notes
     from phasetrack.core.state import Boot, Row
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from phasetrack.core.model import Chunk, Closed
 from phasetrack.core.pacing import Course, Scale, playing
-from phasetrack.core.schedule import How, Notes, Schedule, lay, straighten
+from phasetrack.core.schedule import How, Schedule, lay
+from phasetrack.core.stamps import Notes, straighten
 from phasetrack.core.tracker import Tracker
 from tests.talk import FIXTURES, log, patterns, recording, recordings
 
