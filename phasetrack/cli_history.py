@@ -39,11 +39,11 @@ def list_boots(
 ) -> None:
     """List boots, the newest first."""
     from phasetrack.views.history import boot_json, list_text
-    from phasetrack.views.jsonl import dumps
 
-    store = _store()
-    boots = store.boots(None if every else limit)
+    boots = _store().boots(None if every else limit)
     if json:
+        from phasetrack.views.jsonl import dumps
+
         typer.echo(dumps({"boots": [boot_json(boot) for boot in boots]}))
     else:
         sys.stdout.write(list_text(boots))

@@ -18,9 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from phasetrack.core.key import key_of
 from phasetrack.core.model import BootKey, Outcome, PastBoot, PastPhase, PastStep, Priors, Remembered
-from phasetrack.core.past import remembered, uid_of
 from phasetrack.errors import HistoryError
 
 if TYPE_CHECKING:
@@ -435,6 +433,9 @@ class History:
 
     def recall(self, known: Snapshot) -> Priors | None:
         """Past boots like the shown one; None where they are known already."""
+        from phasetrack.core.key import key_of
+        from phasetrack.core.past import uid_of
+
         key = key_of(known)
         if not self._readable or (key == self._asked and not self._first):
             return None
@@ -448,6 +449,9 @@ class History:
 
     def then(self, known: Snapshot, before_s: float) -> Priors | None:
         """Past boots like the shown one that were over by a time of its log; None where they cannot be read."""
+        from phasetrack.core.key import key_of
+        from phasetrack.core.past import uid_of
+
         if not self._readable:
             return None
         try:
@@ -459,6 +463,8 @@ class History:
 
     def remember(self, known: Snapshot, now_s: float | None = None) -> None:
         """Keep a boot as far as it is known; calling it again with no more to tell writes nothing."""
+        from phasetrack.core.past import remembered
+
         boot = remembered(known, self._log)
         if not self._writable or boot is None or (boot.uid, boot.past.outcome) in self._kept:
             return
