@@ -38,6 +38,9 @@ _STOP = re.compile(rb"[\n\r\x1b\x00]")
 _CUT = re.compile(rb"\r*\n|\r+|\x1b\[\d{0,4}A|\x00+")
 _UNSURE = re.compile(rb"\r+")
 _UNSURE_TAIL = re.compile(rb"(?:\r+|\x1b(?:\[\d{0,4})?)\Z")
+# of lines that may be swallowed; as text they are in the order of time
+_STAMP = re.compile(rb"\[([\d: .-]{19,29})")
+_STAMPS = re.compile(rb"\n" + _STAMP.pattern)
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]?"  # CSI, also one cut short
     r"|[\]P^_X][^\x07\x1b]*(?:\x07|\x1b\\|\Z)?"  # OSC, DCS, PM, APC, SOS
@@ -162,11 +165,22 @@ class Segmenter:
         return found
 
     def _step_over(self, buffer: bytes, position: int, end: int, lines: int) -> Bulk:
-        last = buffer[buffer.rfind(b"\n", position, end - 1) + 1 or position : end]
-        found = Bulk(lines, Place(self._line, 1, self._offset + position), clean(last), end - position)
+        newest = _newest(buffer, position, end)
+        found = Bulk(lines, Place(self._line, 1, self._offset + position), clean(newest), end - position)
         self._line = None if self._line is None else self._line + lines
         self.frames += lines
         return found
+
+
+def _newest(buffer: bytes, position: int, end: int) -> bytes:
+    """Find the line of a run that moves the time furthest: ranks write out of turn, so that is not always the last."""
+    last = buffer.rfind(b"\n", position, end - 1) + 1 or position
+    first = _STAMP.match(buffer, position)
+    stamp = max(_STAMPS.findall(buffer, max(position - 1, 0), end), default=b"")
+    stamp = stamp if first is None else max(stamp, first[1])
+    if not buffer.startswith(stamp, last + 1):
+        last = buffer.rfind(b"[" + stamp, position, end)
+    return buffer[last : buffer.find(b"\n", last, end)]
 
 
 def _find_cut(buffer: bytes, position: int) -> re.Match[bytes] | None:

@@ -249,3 +249,40 @@ def test_closing_twice_changes_nothing(name):
     before = seen(heard)
     assert heard.tracker.feed(Closed()) == []
     assert json.dumps(snapshot_json(heard.tracker.snapshot())) == before
+
+
+# --- serving at speed --------------------------------------------------------------------------------
+
+SERVING = st.lists(
+    st.tuples(
+        st.integers(-3, 6),  # seconds after the line before: ranks write out of turn
+        st.sampled_from(["", " TP0", " DP1 TP0"]),
+        st.sampled_from(
+            [
+                "Decode batch, #running-req: 1, #token: 48, gen throughput (token/s): 1.58, #queue-req: 0",
+                "Prefill batch, #new-seq: 1, #new-token: 7, #cached-token: 0, token usage: 0.00, #queue-req: 0",
+                'INFO:     127.0.0.1:52174 - "GET /health HTTP/1.1" 200 OK',
+                "Load weight begin. avail mem=1.00 GB",
+                "something else",
+            ]
+        ),
+    ),
+    max_size=40,
+)
+
+
+@settings(SLOW, max_examples=60)
+@given(SERVING, st.lists(st.integers(0, 6000), max_size=6))
+def test_lines_that_are_stepped_over_move_the_time_as_if_each_had_been_read(lines, cuts):
+    """Whatever was swallowed with its neighbours, however the bytes came in."""
+    second, text = 0, []
+    for step, rank, message in lines:
+        second = max(second + step, 0)
+        text.append(f"[2026-11-30 15:{43 + second // 60:02d}:{second % 60:02d}{rank}] {message}\n")
+    start = recording("01-plain-file").split(b"fired up and ready to roll!\n")[0] + b"fired up and ready to roll!\n"
+    data = start + "".join(text).encode()
+    pieced = hear(data, chunks=[len(start) + cut for cut in cuts])
+    assert seen(pieced) == seen(hear(data))
+    assert records(pieced) == records(hear(data))
+    stamps = [line[1:20] for line in data.decode().splitlines() if line.startswith("[2026")]
+    assert snapshot_json(pieced.snapshot)["now"] == max(stamps).replace(" ", "T")
