@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
+# Beyond these a recording's times are none: the year 2200, ten years of recording.
+_LATEST_S, _LONGEST_S = 7_258_118_400, 315_360_000
 # A header names its version within this many bytes.
 _HEADER_BYTES = 64 * 1024
 
@@ -78,16 +80,18 @@ def cast_chunks(parts: Iterator[bytes]) -> Iterator[Chunk]:
     """Yield what a recording's terminal was sent, each with its time. Lines that are no events are left out."""
     lines = _lines(parts)
     header = _json(next(lines, b""))
-    began = header.get("timestamp") if isinstance(header, dict) else None
+    stamp = header.get("timestamp") if isinstance(header, dict) else None
+    began = stamp if isinstance(stamp, int | float) and 0 <= stamp < _LATEST_S else None
     relative = isinstance(header, dict) and header.get("version") == 3
     at_s = 0.0
     for line in lines:
         event = _json(line)
         if not _is_event(event):
             continue
-        at_s = at_s + event[0] if relative else event[0]
+        moment = at_s + event[0] if relative else event[0]
+        at_s = moment if 0 <= moment < _LONGEST_S else at_s  # a damaged time tells nothing
         if event[1] == "o" and event[2]:
-            recorded = began + at_s if isinstance(began, int | float) else None
+            recorded = None if began is None else began + at_s
             yield Chunk(event[2].encode("utf-8", "replace"), recorded_s=recorded, played_s=at_s)
 
 

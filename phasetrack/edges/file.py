@@ -32,15 +32,19 @@ HOLE_BYTES = 64 * 1024
 class OpenLog:
     """A log opened for reading once, from its beginning."""
 
-    def __init__(self, chunks: Iterator[Chunk | Gap], *, ends: bool, changed_s: float | None) -> None:
+    def __init__(
+        self, chunks: Iterator[Chunk | Gap], *, ends: bool, changed_s: float | None = None, fd: int | None = None
+    ) -> None:
         """Hold what will be read.
 
         Args:
             chunks: its bytes, in order.
             ends: whether its end is an end: a pipe's and an archive's is, a regular file's is not.
             changed_s: when it last changed, our clock; None where it ends.
+            fd: of a regular file, which can be read anywhere.
         """
         self._chunks = chunks
+        self.fd = fd
         self.ends = ends
         self.changed_s = changed_s
 
@@ -74,7 +78,7 @@ def open_log(path: str) -> Iterator[OpenLog]:
         SourceError: it is missing, a directory, or not readable; the message says which.
     """
     if path == "-":
-        yield OpenLog(_piped(sys.stdin.buffer, path), ends=True, changed_s=None)
+        yield OpenLog(_piped(sys.stdin.buffer, path), ends=True)
         return
     try:
         stream = Path(path).open("rb", buffering=0)  # noqa: SIM115 - closed below
@@ -83,13 +87,13 @@ def open_log(path: str) -> Iterator[OpenLog]:
     with stream:
         facts = os.fstat(stream.fileno())
         if not stat.S_ISREG(facts.st_mode):
-            yield OpenLog(_piped(stream, path), ends=True, changed_s=None)
+            yield OpenLog(_piped(stream, path), ends=True)
             return
         head = os.pread(stream.fileno(), _HEAD_BYTES, 0)
         if is_archive(head):
-            yield OpenLog(_unpacked(stream, head, path), ends=True, changed_s=None)
+            yield OpenLog(_unpacked(stream, head, path), ends=True)
         else:
-            yield OpenLog(_stored(stream.fileno(), path), ends=False, changed_s=facts.st_mtime)
+            yield OpenLog(_stored(stream.fileno(), path), ends=False, changed_s=facts.st_mtime, fd=stream.fileno())
 
 
 def _piped(stream: BinaryIO | io.FileIO, path: str) -> Iterator[Chunk]:
@@ -119,11 +123,12 @@ def _stored(fd: int, path: str, position: int = 0) -> Iterator[Chunk | Gap]:
 def _unpacked(stream: io.FileIO, head: bytes, path: str) -> Iterator[Chunk]:
     from phasetrack.edges import archive
 
-    plain = archive.decompressed(io.BufferedReader(stream), head, path)
-    blocks = archive.blocks(plain, CHUNK_BYTES)
-    first = next(blocks, b"")
-    parts = chain([first], blocks)
-    yield from archive.cast_chunks(parts) if archive.is_cast(first) else map(Chunk, parts)
+    with io.BufferedReader(stream) as buffered:
+        plain = archive.decompressed(buffered, head, path)
+        blocks = archive.blocks(plain, CHUNK_BYTES)
+        first = next(blocks, b"")
+        parts = chain([first], blocks)
+        yield from archive.cast_chunks(parts) if archive.is_cast(first) else map(Chunk, parts)
 
 
 def next_data(fd: int, position: int) -> int:
