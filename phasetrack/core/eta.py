@@ -41,6 +41,11 @@ _OVERDUE_FROM_S = 20.0
 _CHECK_MIN_S, _CHECK_MAX_S, _CHECK_OVERDUE_S = 5.0, 180.0, 60.0
 # A log that holds this much text and no engine line is not a start that is about to begin.
 _EMPTY_BYTES = 65536
+_SOURCES = (
+    (Level.EXACT, "{} like boot{}"),
+    (Level.RELEASE, "{} boot{} of this set-up with another release"),
+    (Level.FAMILY, "{} boot{} of this model family"),
+)
 _NO_ROW = {"ready", "serving"}
 
 
@@ -99,7 +104,8 @@ def estimate(known: Snapshot, likes: Likes, told: Told | None = None) -> tuple[S
         return replace(known, eta=_none("the launch is held until it is activated"), next_check_s=60.0), None
     late = _overdue(known, found, likes)
     if late:
-        eta = replace(_none(late), basis="overdue", runs=likes.count(), source=_source(likes))
+        runs, source = _source(likes)
+        eta = replace(_none(late), basis="overdue", runs=runs, source=source)
         return replace(known, eta=eta, next_check_s=_CHECK_OVERDUE_S), told
     now_told = _settle(known, found, likes, told)
     eta = _in_figures(known, found, likes, now_told)
@@ -186,15 +192,13 @@ def _row(known: Snapshot, found: Forecast) -> PhaseRow | None:
     return rows[-1] if rows else None
 
 
-def _source(likes: Likes) -> str:
-    same, release, family = (likes.count(level) for level in (Level.EXACT, Level.RELEASE, Level.FAMILY))
-    if same:
-        return f"{same} like boot{'s' if same > 1 else ''}"
-    if release:
-        return f"{release} boot{'s' if release > 1 else ''} of this set-up with another release"
-    if family:
-        return f"{family} boot{'s' if family > 1 else ''} of this model family"
-    return f"{shipped.SOURCE} (n = {shipped.figure('target_load', likes.shape).n})"
+def _source(likes: Likes) -> tuple[int, str]:
+    """Where an estimate comes from: the most alike boots that there are, and how many."""
+    for level, words in _SOURCES:
+        runs = likes.count(level)
+        if runs:
+            return runs, words.format(runs, "s" if runs > 1 else "")
+    return 0, f"{shipped.SOURCE} (n = {shipped.figure('target_load', likes.shape).n})"
 
 
 # --- what is told -----------------------------------------------------------------------------------
@@ -234,7 +238,8 @@ def _reason(known: Snapshot, found: Forecast, told: Told, runs: int) -> str:
 
 
 def _in_figures(known: Snapshot, found: Forecast, likes: Likes, told: Told) -> Eta:
-    now, runs = known.now_s or 0.0, likes.count()
+    now = known.now_s or 0.0
+    runs, source = _source(likes)
     mid = max(told.finish_s - now, min(found.left.mid_s, 1.0))
     left = _rounded(Range(min(found.left.low_s, mid), mid, max(found.left.high_s, mid)))
     basis = "live" if found.live else "learned" if runs else "prior"
@@ -245,7 +250,7 @@ def _in_figures(known: Snapshot, found: Forecast, likes: Likes, told: Told) -> E
         left.high_s,
         basis,
         runs,
-        source=("the bar's own pace, " if found.live else "") + _source(likes),
+        source=("the bar's own pace, " if found.live else "") + source,
         why=told.why if now - told.since_s <= _WHY_S else "",
         done_fraction=round(spent / (spent + mid), 4) if spent + mid > 0 else 0.0,
         finish_s=round(now + mid, 1),

@@ -419,6 +419,7 @@ class History:
         self._asked: BootKey | None = None
         self._first = True
         self._last: Snapshot | None = None
+        self._over: tuple[int, float | None, Outcome] | None = None  # the boot whose end was seen last
         self._kept: set[tuple[str, str]] = set()  # (boot, outcome) that were written
 
     def sample(self, known: Snapshot, now_s: float) -> Priors | None:
@@ -427,7 +428,9 @@ class History:
         if last is not None and last.boot and last.boot != known.boot:
             self.remember(last, now_s)
         self._last = known
-        if known.outcome not in {Outcome.NONE, Outcome.STARTING}:
+        state = known.boot, known.started_at_s, known.outcome
+        if known.outcome not in {Outcome.NONE, Outcome.STARTING} and state != self._over:
+            self._over = state  # a server is watched for days after its start
             self.remember(known, now_s)
         return self.recall(known)
 

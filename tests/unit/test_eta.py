@@ -11,7 +11,7 @@ from phasetrack.core.likes import Likes
 from phasetrack.core.model import BarRow, Chunk, Outcome, PastBoot, Priors, Status, Tick, VerdictState
 from phasetrack.core.tracker import Tracker
 from tests.launches import BEGAN_S, Launch, Took, learned, polled
-from tests.talk import args, patterns, talk
+from tests.talk import args, hear, patterns, recording, recordings, talk
 
 TOOK = Took(silent=120)
 HOUR_S = 3600.0
@@ -249,6 +249,22 @@ def test_a_log_without_times_says_so_instead_of_guessing():
         f"| {args(model_path='/srv/models/m', tp_size=1)}\n| Load weight begin. avail mem=139 GB", open_end=True
     )
     assert known.snapshot.eta is None or known.snapshot.eta.mid_s is None
+
+
+@pytest.mark.parametrize("name", recordings())
+def test_wherever_a_log_ends_what_is_told_makes_sense(name):
+    data = recording(name)
+    for cut in range(0, len(data), max(len(data) // 12, 1)):
+        known = hear(data[:cut], open_end=True, now_s=BEGAN_S + HOUR_S, output_s=BEGAN_S + HOUR_S - 7).snapshot
+        eta = known.eta
+        if eta is None:
+            assert known.outcome is not Outcome.STARTING
+        elif eta.mid_s is None:
+            assert eta.why
+        else:
+            assert 1 <= eta.low_s <= eta.mid_s <= eta.high_s
+            assert eta.source
+            assert 0 <= eta.done_fraction <= 1
 
 
 def test_two_kinds_of_boots_are_told_apart_by_what_the_run_shows():
