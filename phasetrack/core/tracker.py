@@ -240,6 +240,8 @@ class Tracker:
         self._spoke = True
         event = self._classifier.stamp(Segment(run.last, run.place, SegmentEnd.LF))
         yield from self._machine.bulk(run, event)
+        if self._notes is not None:
+            self._notes.step_over(run, self._machine.at_s)
 
     def snapshot(self, now_s: float | None = None) -> Snapshot:
         """Tell all that is known.
