@@ -45,6 +45,7 @@ _SOURCES = (
     (Level.EXACT, "{} like boot{}"),
     (Level.RELEASE, "{} boot{} of this set-up with another release"),
     (Level.FAMILY, "{} boot{} of this model family"),
+    (Level.MODEL, "{} boot{} of this model on other cards"),
 )
 _NO_ROW = {"ready", "serving"}
 

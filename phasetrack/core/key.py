@@ -28,9 +28,10 @@ class Level(IntEnum):
     EXACT = 0
     RELEASE = 1
     FAMILY = 2
-    SIZE = 3
-    MACHINE = 4
-    ANY = 5
+    MODEL = 3
+    SIZE = 4
+    MACHINE = 5
+    ANY = 6
 
 
 # Two GPUs whose free memory differs by more are not the same model.
@@ -97,11 +98,18 @@ def likeness(key: BootKey, past: BootKey) -> Level:
         level = Level.RELEASE
     elif past.family == key.family:
         level = Level.FAMILY
+    elif model_of(past) == model_of(key):
+        level = Level.MODEL
     elif past.size == key.size:
         return Level.SIZE
     else:
         return Level.MACHINE if _same_gpu(key, past) is True else Level.ANY
     return Level.SIZE if _same_gpu(key, past) is False else level
+
+
+def model_of(key: BootKey) -> str:
+    """The model's family alone, whatever it runs on."""
+    return key.family.partition("|")[0]
 
 
 def _same_gpu(key: BootKey, past: BootKey) -> bool | None:

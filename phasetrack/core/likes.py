@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 # How far boots of each level lie from this one, in log-seconds. What the machine decides (imports, joining,
 # HTTP) is alike for every model on it.
-_APART = (0.0, 0.12, 0.35, 0.7)
-_APART_OF_MACHINE = (0.0, 0.08, 0.12, 0.3, 0.25)
+_APART = (0.0, 0.12, 0.35, 0.45, 0.7)
+_APART_OF_MACHINE = (0.0, 0.08, 0.12, 0.15, 0.3, 0.25)
 COMPILING = {"target_graph", "draft_graph", "warmup"}
 _OF_MACHINE = {"bootstrap", "http_up", "kv_cache", "draft_kv", "dist_init"}
 

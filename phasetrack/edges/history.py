@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from phasetrack.core.key import model_of
 from phasetrack.core.model import BootKey, Outcome, PastBoot, PastPhase, PastStep, Priors, Remembered
 from phasetrack.errors import HistoryError
 
@@ -33,7 +34,7 @@ APPLICATION_ID = 0x70687472  # "phtr"
 _WRITE_TIMEOUT_S, _READ_TIMEOUT_S = 10.0, 2.0
 
 # Boots read at each level of likeness: enough to tell two kinds apart, few enough to read within milliseconds.
-_LEVELS = (("exact", 24), ("release", 16), ("family", 16), ("size", 16), ("gpu", 8))
+_LEVELS = (("exact", 24), ("release", 16), ("family", 16), ("kin", 12), ("size", 16), ("gpu", 8))
 
 # Below this a time has no date (undated stamps count days from the first); such boots are ordered by when they came.
 _DATED_S = 1e9
@@ -56,6 +57,7 @@ CREATE TABLE boots (
     exact TEXT NOT NULL,
     release TEXT NOT NULL,
     family TEXT NOT NULL,
+    kin TEXT NOT NULL,
     size TEXT NOT NULL,
     gpu TEXT NOT NULL,
     gpu_bytes INTEGER,
@@ -78,6 +80,7 @@ CREATE INDEX boots_by_time ON boots (at_s);
 CREATE INDEX boots_exact ON boots (exact, at_s);
 CREATE INDEX boots_release ON boots (release, at_s);
 CREATE INDEX boots_family ON boots (family, at_s);
+CREATE INDEX boots_kin ON boots (kin, at_s);
 CREATE INDEX boots_size ON boots (size, at_s);
 CREATE INDEX boots_gpu ON boots (gpu, at_s);
 """
@@ -304,11 +307,11 @@ def _write(base: sqlite3.Connection, boot: Remembered, now_s: float) -> bool:
         base.execute("DELETE FROM boots WHERE number = ?", (old[0],))
     dated = past.began_s is not None and past.began_s >= _DATED_S
     made = base.execute(
-        f"INSERT INTO boots (at_s, seen_s, is_over, {_BOOT}) VALUES ({', '.join('?' * (3 + len(_BOOT_COLUMNS)))})",
+        f"INSERT INTO boots (at_s, seen_s, is_over, kin, {_BOOT}) VALUES ({', '.join('?' * (4 + len(_BOOT_COLUMNS)))})",
         (
-            past.began_s if dated else now_s, seen_s, is_over, None if old is None else old[0], boot.uid, now_s,
-            past.began_s, past.outcome, past.startup_s, boot.engine, boot.version, boot.model, boot.log, key.exact,
-            key.release, key.family, key.size, key.gpu, key.gpu_bytes, _json(dict(boot.facts)),
+            past.began_s if dated else now_s, seen_s, is_over, model_of(key), None if old is None else old[0], boot.uid,
+            now_s, past.began_s, past.outcome, past.startup_s, boot.engine, boot.version, boot.model, boot.log,
+            key.exact, key.release, key.family, key.size, key.gpu, key.gpu_bytes, _json(dict(boot.facts)),
         ),
     )  # fmt: skip
     base.executemany(
@@ -328,7 +331,7 @@ def _alike(base: sqlite3.Connection, key: BootKey, before_s: float) -> list[int]
     """The numbers of past boots, by likeness; those on another GPU leave room for those on this one."""
     found: dict[int, None] = {}
     for column, limit in _LEVELS:
-        value = getattr(key, column)
+        value = model_of(key) if column == "kin" else getattr(key, column)
         if not value:
             continue
         same_gpu = "" if column == "gpu" else "AND (gpu = '' OR ? = '' OR gpu = ?)"
