@@ -10,6 +10,8 @@ from phasetrack.core.answer import answer, fired
 from phasetrack.core.model import Chunk, Closed, Outcome, Tick, VerdictState
 from phasetrack.core.tracker import Tracker
 from phasetrack.edges.file import open_log
+from phasetrack.edges.follower import Follower
+from phasetrack.edges.latest import Reach, Reading, chunks_of, reading_of
 from phasetrack.errors import Exit
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from phasetrack.core.answer import Want
     from phasetrack.core.model import Gap, Input, PatternSet, Record, Snapshot, Zone
+    from phasetrack.edges.file import OpenLog
     from phasetrack.edges.history import History
     from phasetrack.edges.live import Live
 
@@ -50,6 +53,12 @@ class Sampler(Protocol):
 
 def _silently(what: str) -> None:
     del what
+
+
+def _reading_of(patterns: PatternSet, source: Live) -> Reading | None:
+    """What to read of a file that is there; None for another source."""
+    fd = source.fd if isinstance(source, Follower) else None
+    return None if fd is None else reading_of(patterns, fd, Reach())
 
 
 class Session:
@@ -87,8 +96,14 @@ class Session:
 
         self.path = path
         self.ended = False
-        self._tracker = Tracker(patterns, path, line=None if position else 1, offset=position)
         self._source: Live = open_live(path, say, position=position)
+        self._reading = None if position else _reading_of(patterns, self._source)
+        start = position if self._reading is None else self._reading.start
+        early = None if self._reading is None else self._reading.early
+        midway = self._reading is not None and start > 0
+        if isinstance(self._source, Follower):
+            self._source.start_at(start)
+        self._tracker = Tracker(patterns, path, line=None if start else 1, offset=start, early=early, midway=midway)
         self._tap = tap
         self._history = history
         lookers = samplers if history is None else (*samplers, history)
@@ -142,11 +157,23 @@ class Session:
         moved, records = False, []
         for item in self._source.read():
             moved = True
-            if self._tap is not None:
-                self._tap(item)
             self._lively |= isinstance(item, Chunk) and item.arrived_s is not None
-            records += self._tracker.feed(item)
+            records += self._feed(item)
+            gap = self._leap()
+            if gap is not None:
+                records += self._feed(gap)
         return moved, records
+
+    def _feed(self, item: Chunk | Gap) -> list[Record]:
+        if self._tap is not None:
+            self._tap(item)
+        return self._tracker.feed(item)
+
+    def _leap(self) -> Gap | None:
+        """Leave out what a server that serves has written meanwhile, in a backlog of gigabytes."""
+        if self._reading is None or not isinstance(self._source, Follower) or not self._tracker.serves:
+            return None
+        return self._source.skip_to(self._reading.onward(self._source.position))
 
     def _look_around(self) -> list[Record] | None:
         """Tick, and ask the samplers that are due; None where none of them had anything."""
@@ -358,6 +385,7 @@ def look_once(
     boot: int | None = None,
     history: History | None = None,
     look: Callable[[Tracker, float], float] | None = None,
+    reach: Reach | None = None,
 ) -> Snapshot:
     """Answer as of now: silence is our clock less the log's last change.
 
@@ -369,14 +397,20 @@ def look_once(
         boot: the number of the boot to show.
         history: of earlier boots.
         look: looks outside a log that has not ended, feeds what it saw, and answers when that was.
+        reach: how much of a huge log is read; None for the usual.
 
     Raises:
         SourceError: the log cannot be read.
     """
     past = at_line is not None or at_s is not None
-    tracker = Tracker(patterns, path, until_s=at_s, boot=boot)
     with open_log(path) as log:
-        for chunk in log.chunks(lines=at_line):
+        latest = log.fd is not None and boot is None and not past
+        reading = reading_of(patterns, log.fd, reach or Reach()) if latest and log.fd is not None else Reading()
+        tracker = Tracker(
+            patterns, path, line=None if reading.start else 1, offset=reading.start, until_s=at_s, boot=boot,
+            early=reading.early, midway=reading.start > 0,
+        )  # fmt: skip
+        for chunk in _latest(log, reading, tracker) if not reading.is_whole else log.chunks(lines=at_line):
             tracker.feed(chunk)
             if tracker.stopped:
                 break
@@ -388,6 +422,11 @@ def look_once(
         tracker.feed(Tick(now, log.changed_s))
         now = now if look is None else look(tracker, now)
         return tracker.snapshot(now)
+
+
+def _latest(log: OpenLog, reading: Reading, tracker: Tracker) -> Iterator[Chunk | Gap]:
+    assert log.fd is not None  # noqa: S101 - else it is read whole
+    return chunks_of(log.fd, reading, lambda: tracker.serves)
 
 
 def recall(tracker: Tracker, history: History | None) -> None:

@@ -14,8 +14,8 @@ Rules, in the order in which they bite (``DESIGN.md`` §4; the source of each is
 6.  *A bar* belongs to the load or capture that is open on a rank which draws bars. Bars alone, where the log
     level hides all else, open their phase as a hint.
 7.  *Ready* counts once, and not after SIGTERM or a failure.
-8.  *A failure* is the earliest in time, then in position; later ones fold under it. One told only by an
-    uncaught traceback is taken back if the start goes on.
+8.  *A failure* ends a boot, an uncaught traceback only if the start does not go on; which of many is the first
+    cause is told in ``blame``.
 9.  Only ``heard_s`` is monotone. A span that would end before it began has length 0 and is counted as odd.
 """
 
@@ -25,8 +25,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from phasetrack.core import plan, tracks
-from phasetrack.core.failing import Failing, FailingRecord, exception_class, first_lines
-from phasetrack.core.model import Basis, BootSummary, Failure, Outcome, Record, Role, Warned, Where
+from phasetrack.core.blame import Blame, first_cause
+from phasetrack.core.model import Basis, BootSummary, Outcome, Record, Role, Warned, Where
 from phasetrack.core.state import (
     GRAPHS,
     LOADS,
@@ -44,18 +44,18 @@ from phasetrack.core.state import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
+    from phasetrack.core.blame import Tellings
     from phasetrack.core.model import Bar, Bulk, Event, PatternSet, Place, Rule, Value
 
 # Begun by every rank; the main process's phases come after all of them.
 OF_RANKS = ("dist_init", *LOADS, *POOLS, *GRAPHS)
 
 # A stamped line up to this long before server_args is the start of that boot (imports take up to a minute).
-_PREAMBLE_S = 300.0
+PREAMBLE_S = 300.0
 # The same arguments printed again so soon are the same boot.
 _SAME_BOOT_S = 2.0
-_FAILURES_KEPT = 64
 _WARNINGS_KEPT = 64
 _TAGS_KEPT = 256  # a hostile log could hold as many as lines
 
@@ -66,24 +66,22 @@ class Machine:
     def __init__(
         self,
         patterns: PatternSet,
-        kind_of: Callable[[str, str], Rule | None],
+        kind_of: Callable[[str, str], tuple[Rule, Mapping[str, Value]] | None],
         reading: Callable[[Event, str], Event],
     ) -> None:
         """Take the patterns, and two lookups that depend on the engine of a boot.
 
         Args:
             patterns: all packs, merged.
-            kind_of: exception line, engine -> the kind of failure.
+            kind_of: exception line, engine -> the kind of failure, and the groups of its rule.
             reading: a line of another engine's pack, engine -> the line as that engine reads it.
         """
         self.state = State()
         self._patterns = patterns
-        self._kind_of = kind_of
         self._reading = reading
         self._engines = frozenset(patterns.packages.values())
-        self._failing: dict[tuple[str, str], Failing] = {}
+        self._blame = Blame(patterns, kind_of)
         self._records: list[Record] = []
-        self._soft: set[int] = set()  # boots whose failure may be taken back
         self._brush: tuple[Boot, Row, BarTrack] | None = None  # of the newest event, where it was a frame of a bar
         self._place: Place | None = None
         self._at_s: float | None = None
@@ -91,7 +89,7 @@ class Machine:
     @property
     def is_failing(self) -> bool:
         """Whether a failing record is open, of any server: its lines are not complete."""
-        return any(failing.is_open for failing in self._failing.values())
+        return self._blame.is_failing
 
     @property
     def at_s(self) -> float | None:
@@ -146,13 +144,10 @@ class Machine:
     def _unknown(self, event: Event, at: float | None) -> None:
         """A text that no rule knows: a step of the time, or a line of a failing record."""
         boot = self._boot_of(event)
-        failing = self._failing_of(event)
         if event.continued:
-            record = failing.text(event, at if at is not None else self._heard(boot))
-            if record is not None:
-                self._record_done(event, boot, record)
+            self._text(event, boot, at if at is not None else self._heard(boot))
         else:
-            failing.stamped(event.prefix.rank)
+            self._blame.stamped(event)
             self._note_preamble(event, at)
         if event.text and not event.open:
             self.state.unmatched_lines += 1
@@ -169,7 +164,7 @@ class Machine:
             return
         assert rule is not None  # noqa: S101 - a known event without a bar has a rule
         if not event.continued:
-            self._failing_of(event).stamped(event.prefix.rank)
+            self._blame.stamped(event)
         self._note_preamble(event, at)
         boot = self._boot_for(event, at, rule)
         if boot is None:
@@ -187,7 +182,7 @@ class Machine:
             self._set_args(boot, plan.parse_config(str(event.fields["config"]), names))
         self._take_facts(boot, event, rule)
         if rule.role is Role.FAILURE:
-            self._fail(boot, event, rule, at)
+            self._say(boot, self._blame.fail(boot, event, rule, at))
             return
         if rule.role is Role.WARNING:
             self._warn(boot, rule.id, event)
@@ -320,7 +315,7 @@ class Machine:
         tag = event.prefix.server
         place, started = event.place, at if event.prefix.stamp_s is not None else None
         early = self.state.preambles.pop(tag, None) or self.state.preambles.pop("", None)
-        if early is not None and (at is None or 0 <= at - early[1] <= _PREAMBLE_S):
+        if early is not None and (at is None or 0 <= at - early[1] <= PREAMBLE_S):
             place, started = early
         self.state.count += 1
         boot = Boot(self.state.count, tag, place, engine, started, library=event.prefix.library)
@@ -338,23 +333,19 @@ class Machine:
             if old.number == self.state.keep:
                 self.state.kept = old
             self.state.past.append(summarize_boot(old))
-            self._soft.discard(old.number)
-            self._failing = {key: open_ones for key, open_ones in self._failing.items() if key[0] != tag}
+            self._blame.forget(tag, old)
 
     def _note_preamble(self, event: Event, at: float | None) -> None:
         """Remember the first stamped line of each writer that may already be its next boot's."""
         rule, tag, preambles = event.rule, event.prefix.server, self.state.preambles
         if not event.prefix.engine or at is None:
             return
-        early = rule is None or (
-            rule.phase in {None, "bootstrap"} and rule.role in {Role.FACT, Role.WARNING, Role.BEGIN}
-        )
         boot = self._boot_of(event)
         own = boot is not None and not boot.is_over and boot.ready is None and boot.is_young
-        if event.prefix.rank or not early or own:
+        if event.prefix.rank or not is_early(rule) or own:
             preambles.pop(tag, None)
         elif (tag in preambles or len(preambles) < _TAGS_KEPT) and (
-            tag not in preambles or at - preambles[tag][1] > _PREAMBLE_S
+            tag not in preambles or at - preambles[tag][1] > PREAMBLE_S
         ):
             preambles[tag] = (event.place, at)
 
@@ -373,7 +364,7 @@ class Machine:
             return
         if rule.implies and rule.role is Role.PROGRESS and phase in rank.passed and phase not in POOLS:
             return
-        self._revoke(boot)
+        self._say(boot, self._blame.revoke(boot))
         self._open_row(boot, phase, event, at, basis, rank=event.prefix.rank)
 
     def _resolve_begin(self, boot: Boot, rank: RankState, rule: Rule) -> str | None:
@@ -469,7 +460,7 @@ class Machine:
             span = self._unseen(boot, rank, phase, event)
         if span.phase in POOLS:
             boot.rank(rank).pools += 1
-        self._revoke(boot)
+        self._say(boot, self._blame.revoke(boot))
         self._close(boot, span, event, at, Basis.LOGGED)
 
     def _family(self, phase: str) -> tuple[str, ...]:
@@ -506,7 +497,7 @@ class Machine:
     def _end_everywhere(self, boot: Boot, phase: str, event: Event, at: float | None, basis: Basis) -> None:
         """One process ends a phase for all ranks, or for those of its own replica."""
         replica = axes(event.prefix.rank).get("DP", 0)
-        self._revoke(boot)
+        self._say(boot, self._blame.revoke(boot))
         for row in boot.rows:
             spans = [span for span in row.all_spans() if span.is_open and axes(span.rank).get("DP", 0) == replica]
             for span in spans if row.phase in self._family(phase) else ():
@@ -557,7 +548,7 @@ class Machine:
     def _ready(self, boot: Boot, rule: Rule, at: float | None) -> None:
         if boot.ready is not None or boot.stopping is not None or self._place is None:
             return
-        self._revoke(boot)
+        self._say(boot, self._blame.revoke(boot))
         if boot.outcome is Outcome.FAILED:
             return
         boot.ready, boot.ready_at_s = self._place, at
@@ -618,7 +609,7 @@ class Machine:
         self._hear(boot, at, stamped=False)
         self._at_s = at
         if changed:
-            self._revoke(boot)
+            self._say(boot, self._blame.revoke(boot))
             said: dict[str, Value] = {"phase": row.phase, "done": bar.done, "total": bar.total, "unit": track.unit}
             self._tell("progress", boot, said | {"rank": track.rank or None})
 
@@ -733,131 +724,24 @@ class Machine:
 
     # --- failures -----------------------------------------------------------------------------------
 
-    def _failing_of(self, event: Event) -> Failing:
-        key = event.prefix.server, event.prefix.process
-        failing = self._failing.get(key)
-        if failing is None:
-            failing = self._failing[key] = Failing(self._patterns.packages)
-        return failing
-
-    def _fail(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
-        if boot.outcome is Outcome.STOPPED:
-            return
-        if rule.where is Where.ECHO:
-            self._echo(boot, event, rule, at)
-            return
-        record = self._failing_of(event).begin(event, at)
-        record.told = True
-        self._tell_failure(boot, record, rule)
-
-    def _record_done(self, event: Event, boot: Boot | None, record: FailingRecord) -> None:
-        """A traceback has come to its exception line."""
-        if not record.is_certain:
+    def _text(self, event: Event, boot: Boot | None, at: float | None) -> None:
+        """An untimed line: part of a failing record, which may have come to its exception."""
+        record = self._blame.text(event, at)
+        if record is None:
             return
         if boot is None:
             boot = self._open_boot(event._replace(place=record.place), record.at_s, record.engine)
         if boot.outcome is Outcome.STOPPED or (boot.ready is not None and record.rule is None):
             return
-        if exception_class(record.message) == "KeyboardInterrupt":
+        if self._blame.interrupted(boot, record):
             if boot.ready is None:
                 self._stop(boot, record.at_s)
             return
-        if record.rule is None:
-            self._soft.add(boot.number)
-        self._tell_failure(boot, record, record.rule)
+        self._say(boot, self._blame.raised(boot, record))
 
-    def _tell_failure(self, boot: Boot, record: FailingRecord, rule: Rule | None) -> None:
-        kind = self._kind(boot, record) or rule
-        fatal = rule is None or rule.fatal
-        phase = self._phase_at(boot, record.rank)
-        failure = Failure(
-            id=kind.id if kind is not None else "uncaught",
-            fatal=fatal,
-            phase=phase,
-            rank=record.rank or None,
-            place=record.place,
-            at_s=record.at_s,
-            message=record.message,
-            cause=kind.cause if kind is not None else "",
-            remedy=self._remedy(kind, phase),
-            lines=first_lines(record),
-            after_ready=boot.ready is not None,
-        )
-        if rule is not None and not rule.fatal and rule.where is Where.LINE:
-            self._hang(boot, failure)
-            return
-        self._keep_failure(boot, failure)
-
-    def _remedy(self, kind: Rule | None, phase: str | None) -> str:
-        if kind is None:
-            return ""
-        return kind.remedies.get(phase or "", kind.remedy)
-
-    def _kind(self, boot: Boot, record: FailingRecord) -> Rule | None:
-        kinds = (self._kind_of(exception, boot.engine) for exception in record.exceptions)
-        known = [kind for kind in kinds if kind is not None]
-        causes = [kind for kind in known if kind.fatal or kind.where is not Where.ECHO]
-        return next(iter(causes or known), None)
-
-    def _phase_at(self, boot: Boot, rank: str) -> str | None:
-        if boot.ready is not None:
-            return "serving" if boot.serving else "ready"
-        state = boot.ranks.get(rank) if rank else None
-        if state is not None and state.last is not None and state.last.is_open:
-            return state.last.phase
-        return boot.phase
-
-    def _keep_failure(self, boot: Boot, failure: Failure) -> None:
-        same = next((k for k, old in enumerate(boot.failures) if old.place == failure.place), None)
-        if same is not None:
-            boot.failures[same] = replace(failure, phase=boot.failures[same].phase, echoes=boot.failures[same].echoes)
-        elif len(boot.failures) < _FAILURES_KEPT:
-            boot.failures.append(failure)
-        if failure.fatal and boot.outcome is not Outcome.FAILED:
-            boot.outcome = Outcome.FAILED
-            self.state.preambles.pop(boot.server, None)
-            self._say_failure(boot, failure)
-            self._tell("outcome", boot, {"outcome": str(boot.outcome)})
-        elif same is not None or not failure.fatal:
-            self._say_failure(boot, failure)
-
-    def _say_failure(self, boot: Boot, failure: Failure) -> None:
-        self._tell("failure", boot, {
-            "id": failure.id, "fatal": failure.fatal, "rank": failure.rank, "phase": failure.phase,
-            "message": failure.message, "begin_line": failure.place.line,
-        })  # fmt: skip
-
-    def _hang(self, boot: Boot, failure: Failure) -> None:
-        """A watchdog's text: stuck, and failed once the process goes."""
-        if boot.stuck is None:
-            boot.stuck = failure
-            self._say_failure(boot, failure)
-
-    def _echo(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
-        cause = first_cause(boot)
-        if cause is None and boot.stuck is not None and rule.fatal:
-            cause = replace(boot.stuck, fatal=True)
-            self._keep_failure(boot, cause)
-        if cause is None:
-            if rule.fatal:
-                record = self._failing_of(event).begin(event, at)
-                self._tell_failure(boot, record, rule)
-            return
-        k = next((k for k, old in enumerate(boot.failures) if old.place == cause.place), None)
-        if k is not None and len(boot.failures[k].echoes) < 8 and event.text[:160] not in boot.failures[k].echoes:
-            boot.failures[k] = replace(boot.failures[k], echoes=(*boot.failures[k].echoes, event.text[:160]))
-
-    def _revoke(self, boot: Boot) -> None:
-        """The start goes on: the uncaught traceback was another process's."""
-        if boot.number not in self._soft or boot.outcome is not Outcome.FAILED:
-            return
-        self._soft.discard(boot.number)
-        boot.outcome = Outcome.READY if boot.ready is not None else Outcome.STARTING
-        for failure in boot.failures:
-            key = f"survived.{failure.id}"
-            boot.warnings[key] = Warned(key, failure.message, failure.place.line)
-        boot.failures.clear()
-        self._tell("outcome", boot, {"outcome": str(boot.outcome)})
+    def _say(self, boot: Boot, said: Tellings) -> None:
+        for kind, data in said:
+            self._tell(kind, boot, data)
 
     # --- time and telling ---------------------------------------------------------------------------
 
@@ -907,6 +791,12 @@ class Machine:
         yield from self._records
 
 
+def is_early(rule: Rule | None) -> bool:
+    """Whether a stamped line may already be the next boot's, before its arguments."""
+    early = {Role.FACT, Role.WARNING, Role.BEGIN}
+    return rule is None or (rule.phase in {None, "bootstrap"} and rule.role in early)
+
+
 def opens(rule: Rule) -> bool:
     """Whether a line begins a boot: nothing of a start comes before it but stray notes."""
     return rule.phase == "bootstrap" and rule.role is Role.BEGIN
@@ -927,12 +817,6 @@ def current_phase(boot: Boot) -> str | None:
         return min(running, key=lambda span: (span.sort_s, span.begin.offset)).phase
     ended = [(span.end.offset, span.phase) for span in spans if span.end is not None]
     return max(ended)[1] if ended else boot.phase
-
-
-def first_cause(boot: Boot) -> Failure | None:
-    """The earliest fatal failure in time, then in position."""
-    fatal = [failure for failure in boot.failures if failure.fatal]
-    return min(fatal, key=lambda f: (f.at_s if f.at_s is not None else float("inf"), f.place.offset), default=None)
 
 
 def summarize_boot(boot: Boot, end_offset: int | None = None) -> BootSummary:

@@ -142,11 +142,14 @@ class Segmenter:
         self._offset += len(tail)
 
     def skip(self, count: int, *, hole: bool) -> Iterator[Segment]:
-        """Step over ``count`` bytes that were not read, yielding the tail before them. A hole holds no line end."""
-        yield from self.close()
-        self._offset += count
-        if not hole:
+        """Step over ``count`` bytes that were not read. A hole holds no line end, but ends the text before it."""
+        if hole:
+            yield from self.close()
+        else:  # the rest of the open line is not read: it is no text
+            self._offset += len(self._buffer)
+            self._buffer, self._scanned = b"", 0
             self._line, self._frame = None, 0
+        self._offset += count
 
     def _emit(self, raw: bytes, offset: int, end: End) -> Iterator[Segment]:
         r"""Empty frames count for nothing: a bar that begins with ``\r`` has its text in frame 1."""

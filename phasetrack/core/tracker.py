@@ -16,12 +16,13 @@ from phasetrack.core.classify import Classifier
 from phasetrack.core.ending import obituary
 from phasetrack.core.eta import Past, estimate, known_silences, withheld
 from phasetrack.core.frames import Frames
-from phasetrack.core.machine import Machine
+from phasetrack.core.machine import Machine, opens
 from phasetrack.core.model import (
     Bulk,
     Chunk,
     Closed,
     Gap,
+    Place,
     Priors,
     ProbeResult,
     Segment,
@@ -64,6 +65,8 @@ class Tracker:
         until_s: float | None = None,
         boot: int | None = None,
         notes: Notes | None = None,
+        early: tuple[int, float] | None = None,
+        midway: bool = False,
     ) -> None:
         """Begin at a place of a stream.
 
@@ -76,16 +79,22 @@ class Tracker:
                 Less than a day is a time of day.
             boot: the number of the boot to show; the latest where None.
             notes: takes the time of every line and frame, for a replay.
+            early: where, before ``offset``, the boot began that the first line opens, and when (log clock).
+            midway: the first line opens a boot; what it may be glued to is another's.
         """
         self._patterns = patterns
         self._path = path
         self._first_offset = offset
+        self._skipped = 0  # bytes left out since
         self._segmenter = Segmenter(line=line, offset=offset)
         self._classifier = Classifier(patterns)
-        self._machine = Machine(patterns, self._classifier.kind_of, self._classifier.reading)
+        self._machine = Machine(patterns, self._classifier.kind_and_facts, self._classifier.reading)
         self._bulk = BulkRuns(patterns.bulk)
         self._until = None if until_s is None else Until(patterns, until_s)
         self._machine.state.keep = boot
+        self._midway = midway
+        if early is not None:
+            self._machine.state.preambles[""] = Place(None, 1, early[0]), early[1]
         self._notes = notes
         self._recorded: deque[tuple[int, float]] = deque()  # (bytes read by then, Unix time), of a recording
         self._output_s: float | None = None  # our clock: when the log last grew
@@ -116,6 +125,11 @@ class Tracker:
         return self._patterns, *self._patterns.rules, *self._classifier.fixed, self._bulk, self._past
 
     @property
+    def serves(self) -> bool:
+        """Whether a server serves now, and nothing that was said must be read to its end."""
+        return self._segmenter.swallow is not None
+
+    @property
     def going(self) -> frozenset[int]:
         """The numbers of the boots that no other boot of their server has followed."""
         return frozenset(boot.number for boot in self._machine.state.live.values())
@@ -133,6 +147,7 @@ class Tracker:
                 self._output_s = item.arrived_s
             return records
         if isinstance(item, Gap):
+            self._skipped += 0 if item.hole else item.bytes
             return list(self._take(self._segmenter.skip(item.bytes, hole=item.hole)))
         if isinstance(item, Tick):
             self._output_s = item.output_s - self._polled_s() if item.output_s is not None else self._output_s
@@ -181,6 +196,9 @@ class Tracker:
 
     def _say(self, segment: Segment) -> Iterator[Record]:
         for event in map(self._timed, self._classifier.classify(segment)):
+            self._midway = self._midway and "args" not in event.fields and not (event.rule and opens(event.rule))
+            if self._midway:
+                continue
             yield from self._machine.advance(event)
             self._hear(event.text)
             if self._notes is not None:
@@ -308,5 +326,5 @@ class Tracker:
         lines = None if segmenter.line is None else segmenter.line - 1
         return Source(
             self._path, segmenter.offset + segmenter.pending, lines, segmenter.frames,
-            self._machine.state.unmatched_lines, self._first_offset,
+            self._machine.state.unmatched_lines, self._first_offset, self._skipped,
         )  # fmt: skip

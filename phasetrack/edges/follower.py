@@ -103,6 +103,15 @@ class Follower:
             self._tell(f"{path}: no such file yet; waiting for it")
 
     @property
+    def fd(self) -> int | None:
+        """Of the open file."""
+        return self._fd
+
+    def start_at(self, position: int) -> None:
+        """Begin at a byte of the file that is there; before the first read."""
+        self._position = position
+
+    @property
     def position(self) -> int:
         """Bytes of the file read so far."""
         return self._position
