@@ -72,9 +72,10 @@ def main() -> None:
         one = next(_boots(1))
         fresh = (replace(one, uid=f"new {k}") for k in range(1000))
         _say(f"  one more boot: {1e3 * _took(lambda: store.remember([next(fresh)], now_s=1.8e9)):.1f} ms")
-        for words in (("history", "list"), ("--version",)):
-            took, cpu = _took(partial(_run, *words)), _cpu_s(partial(_run, *words))
-            _say(f"  phasetrack {' '.join(words)}: {1e3 * took:.0f} ms, {1e3 * cpu:.0f} ms of it on a core")
+        _say(f"  the newest twenty: {1e3 * _took(lambda: store.boots(20)):.1f} ms")
+        _list("phasetrack history list")
+        os.environ["XDG_STATE_HOME"] = f"{folder}/empty"
+        _list("the same of an empty history")
 
 
 def _cpu_s(act: Callable[[], object], times: int = 9) -> float:
@@ -86,8 +87,14 @@ def _cpu_s(act: Callable[[], object], times: int = 9) -> float:
     return (ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime) / times
 
 
-def _run(*words: str) -> None:
-    subprocess.run([sys.executable, "-m", "phasetrack", *words], check=True, stdout=subprocess.DEVNULL)
+def _list(name: str) -> None:
+    took, cpu = _took(_run), _cpu_s(_run)
+    _say(f"  {name}: {1e3 * took:.0f} ms, {1e3 * cpu:.0f} ms of it on a core")
+
+
+def _run() -> None:
+    command = [sys.executable, "-m", "phasetrack", "history", "list"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def _say(line: str) -> None:
