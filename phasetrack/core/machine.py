@@ -760,7 +760,7 @@ class Machine:
             row = boot.row(boot.phase)
             gap = at - boot.heard_s
             if row is not None and (row.silence_s is None or gap > row.silence_s):
-                row.silence_s, row.silence_from_s = gap, boot.heard_s
+                row.silence_s, row.silence_from_s, row.silence_end = gap, boot.heard_s, self._place
         if boot.heard_s is None or at > boot.heard_s:
             boot.heard_s = at
 

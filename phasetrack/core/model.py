@@ -563,6 +563,7 @@ class PhaseRow:
     skew_s: float | None = None
     longest_silence_s: float | None = None
     silence_from_s: float | None = None  # when the longest silence began
+    silence_end_offset: int | None = None  # of the output that ended it
     expected: Range | None = None
     cache: str | None = None  # "cold" or "warm": page cache of a load, compiled kernels of a capture
     note: str = ""  # "finishing (repack, slowest rank)"

@@ -108,6 +108,7 @@ class Row:
     hint: Span | None = None  # told by a bar alone, before any rank said so
     silence_s: float | None = None
     silence_from_s: float | None = None
+    silence_end: Place | None = None  # the output that ended the longest silence
     moved: BarTrack | None = None  # the bar that moved last
 
     @property

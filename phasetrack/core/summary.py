@@ -191,6 +191,7 @@ def _row(
         skew_s=_skew(done) if not is_open else None,
         longest_silence_s=row.silence_s,
         silence_from_s=row.silence_from_s,
+        silence_end_offset=None if row.silence_end is None else row.silence_end.offset,
         note="finishing (repack, slowest rank)" if is_open and full and row.phase in LOADS else "",
         bars=bars,
         ranks=tuple(_rank_span(boot, span) for span in sorted(row.spans.values(), key=lambda s: rank_key(s.rank))),
