@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from phasetrack.core.model import BootKey, Closed, PastBoot, PastPhase, Remembered
 from phasetrack.core.past import remembered
+from phasetrack.core.segments import plain
 from phasetrack.core.tracker import Tracker
 from phasetrack.edges.file import open_log
 from phasetrack.edges.history import step_json, step_of
@@ -120,7 +121,7 @@ def _exported(path: Path) -> Iterator[Remembered]:
         raise SourceError(f"{path}: cannot be read: {fault}") from None
     for k, line in enumerate(lines, 1):
         try:
-            found = json.loads(line)
+            found = _tamed(json.loads(line))
         except ValueError:
             found = None
         if not isinstance(found, dict) or found.get("schema") != SCHEMA:
@@ -129,6 +130,17 @@ def _exported(path: Path) -> Iterator[Remembered]:
             yield _imported(found)
         except (KeyError, TypeError, ValueError) as fault:
             raise SourceError(f"{path}: line {k} lacks what a boot needs: {fault}") from None
+
+
+def _tamed(value: object) -> object:
+    """Take what could act on a terminal out of every text: another machine's export is as hostile as its logs."""
+    if isinstance(value, str):
+        return "".join(char for char in plain(value) if char.isprintable())
+    if isinstance(value, list):
+        return [_tamed(one) for one in value]
+    if isinstance(value, dict):
+        return {str(_tamed(name)): _tamed(one) for name, one in value.items()}
+    return value
 
 
 def _imported(found: dict[str, Any]) -> Remembered:

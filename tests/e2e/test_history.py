@@ -212,6 +212,18 @@ def test_the_history_moves_to_another_machine(tmp_path, monkeypatch):
     assert {boot.uid: Store().boot(boot.number).past for boot in Store().boots()} == here
 
 
+def test_another_machines_export_cannot_act_on_this_terminal(tmp_path):
+    phasetrack("history", "import", PLAIN)
+    export = phasetrack("history", "export").stdout
+    for bad in ("\\u001b]0;owned\\u0007", "\\u009b31m", "\x9b31m", "\\nready", "\\u202e"):
+        (tmp_path / "boots.ndjson").write_text(export.replace("Llama", f"{bad}Llama").replace('"uid":"', '"uid":"x'))
+        phasetrack("history", "import", tmp_path / "boots.ndjson")
+        for words in (("list",), ("show", 2)):
+            said = phasetrack("history", *words).stdout
+            assert all(char.isprintable() or char == "\n" for char in said)
+        assert len(phasetrack("history", "list").stdout.splitlines()) == 3
+
+
 def test_boots_are_listed_shown_and_forgotten():
     phasetrack("history", "import", PLAIN, EAGLE)
     listed = phasetrack("history", "list").stdout.splitlines()
