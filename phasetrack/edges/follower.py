@@ -182,8 +182,7 @@ class Follower:
         if mark and data[: len(mark)] != mark:
             if len(data) < len(mark):
                 return b""  # cut this very moment: the next look sees it
-            self._tell(f"{self.path}: truncated and written anew; reading it from its beginning")
-            self._rewind()
+            self._anew()
             return self._next()
         fresh = data[len(mark) :]
         if fresh:
@@ -201,9 +200,16 @@ class Follower:
         start = next_data(self._fd, self._position)
         if start == self._position:
             return None
+        if not self._is_as_read():
+            self._anew()
+            return self._hole()
         gap = Gap(start - self._position, hole=True)
         self._position, self._tail = start, b""
         return gap
+
+    def _anew(self) -> None:
+        self._tell(f"{self.path}: truncated and written anew; reading it from its beginning")
+        self._rewind()
 
     def _rewind(self) -> None:
         self._position = self._backlog = 0

@@ -63,7 +63,7 @@ class PlainLines:
         """
         for record in records:
             for text in self._texts(record, known):
-                yield f"{clock(record.at_s)}  {text}"
+                yield f"{clock(record.at_s) if record.at_s is not None else '':8}  {text}"
 
     def _texts(self, record: Record, known: Snapshot) -> Iterator[str]:
         tell = {
