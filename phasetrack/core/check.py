@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from string import Formatter
 from typing import TYPE_CHECKING
 
+from phasetrack.core.advice import DERIVED, OF_RECORD, bare_names_in, names_in
 from phasetrack.core.bars import parse_bar
 from phasetrack.core.classify import Classifier, Matcher, convert, literal_heads
 from phasetrack.core.model import Role, Segment, Where
 from phasetrack.core.patterns import UNITS
 from phasetrack.core.prefix import Learned, parse
 from phasetrack.core.segments import Piece, Segmenter
+from phasetrack.core.summary import SHOWN_ARGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,9 +38,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _NOT_TEXT = re.compile(r"\(\?P[<=]\w+[>)]|\{\d*,?\d*\}")
 _BACK_REFERENCE = re.compile(r"\(\?P=|\\[1-9]")
 _GREEDY_START = re.compile(r"\^?(?:\.|\[\\s\\S\])[*+]")
-_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _GROUP = re.compile(r"\(\?P<(\w+)>")
-_PARENTHESES = re.compile(r"\([^()]*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +73,8 @@ class _Checker:
         self.clock = clock
         self.classifier = Classifier(patterns)
         self.bars = [(re.compile(rule.bar or r"\Z"), rule) for rule in patterns.rules if _compiles(rule.bar)]
+        given = {name for rule in patterns.rules for name in _facts_of(rule)}
+        self.facts = frozenset(given | {*SHOWN_ARGS} | DERIVED | OF_RECORD)
 
     def rule(self, rule: Rule) -> Iterator[Problem]:
         broken = _uncompilable(rule)
@@ -106,7 +107,7 @@ class _Checker:
         if rule.match is not None:
             yield from _anchors(rule)
         if rule.role is Role.FAILURE:
-            yield from _advice(rule)
+            yield from _advice(rule, self.facts)
 
     def _claimed(self, rule: Rule, sample: str) -> Iterator[Problem]:
         """Whether a sample is claimed by its own rule, by no other, and in the real pipeline too."""
@@ -114,7 +115,7 @@ class _Checker:
         if rule not in claimants:
             yield Problem(rule.id, "does not match its own sample", sample)
         for other in claimants:
-            if other is not rule and not _is_apart(rule, other):
+            if other is not rule and not other.vague and not _is_apart(rule, other):
                 yield Problem(rule.id, f"shares a sample with {other.id}", sample)
         if rule in claimants and not any(found is rule for found in self._pipeline(rule, sample)):
             yield Problem(rule.id, "matches its sample, but the pipeline does not find it", sample)
@@ -212,24 +213,37 @@ def _anchors(rule: Rule) -> Iterator[Problem]:
         yield Problem(rule.id, "holds no literal text to look it up by", pattern)
 
 
-def _advice(rule: Rule) -> Iterator[Problem]:
+def _advice(rule: Rule, facts: frozenset[str]) -> Iterator[Problem]:
+    """Whether a failure says why and what to do, and names nothing that could be unknown just then."""
     if rule.where is None:
         yield Problem(rule.id, "is a failure without `where`")
     for name in ("cause", "remedy"):
         if not getattr(rule, name):
             yield Problem(rule.id, f"is a failure without a {name}")
-    own = {name for group in _GROUP.findall(rule.match or "") for name in convert({group: "1"})}
-    for text in (rule.cause, rule.remedy, *rule.remedies.values()):
+    own = set(_facts_of(rule))
+    in_cases = [text for case in rule.cases for text in (case.cause, case.remedy)]
+    for text in (rule.cause, rule.remedy, *rule.remedies.values(), *in_cases):
         names = _placeholders(text)
-        if names is None or not all(_NAME.match(name) for name in names):
+        if names is None or not own | facts >= names:
             yield Problem(rule.id, "has a placeholder that is no fact's name", text)
-        elif not own.issuperset(_placeholders(_PARENTHESES.sub("", text)) or ()):
+        elif text not in in_cases and not own.issuperset(bare_names_in(text)):
             yield Problem(rule.id, "names a fact that may be unknown; put it in parentheses", text)
+    for case in rule.cases:
+        if case.of and case.of not in own | facts:
+            yield Problem(rule.id, "has a case of no fact", case.of)
+        if not _compiles(case.like):
+            yield Problem(rule.id, "has a case that is no regular expression", case.like)
 
 
-def _placeholders(text: str) -> list[str] | None:
+def _facts_of(rule: Rule) -> Iterator[str]:
+    """The facts that a rule's groups give."""
+    for group in _GROUP.findall(rule.match or ""):
+        yield from convert({group: "1"})
+
+
+def _placeholders(text: str) -> set[str] | None:
     try:
-        return [name for _, name, _, _ in Formatter().parse(text) if name is not None]
+        return set(names_in(text))
     except ValueError:
         return None
 

@@ -144,7 +144,7 @@ class Classifier:
             yield self._event(segment, prefix, message, open_tail=open_tail)
 
     def _event(self, segment: Segment, prefix: Prefix, message: str, *, open_tail: bool) -> Event:
-        timed = prefix.stamp_s is not None or prefix.outer_s is not None
+        timed = prefix.stamp_s is not None  # a transport stamps every line of a record
         if prefix.library and prefix.level == "ERROR":
             timed = False  # vLLM puts its prefix before every line of a traceback
         matcher = None if prefix.foreign else self.find(message)
@@ -190,13 +190,23 @@ class Classifier:
 
     def kind_of(self, exception: str, engine: str = "") -> Rule | None:
         """Name the kind of failure by the last line of a traceback, as a boot of an engine knows it."""
+        found = self.kind_and_facts(exception, engine)
+        return None if found is None else found[0]
+
+    def kind_and_facts(self, exception: str, engine: str = "") -> tuple[Rule, Mapping[str, Value]] | None:
+        """The same with what the rule's groups say. A vague kind counts where no other knows the line."""
+        best: tuple[Rule, Mapping[str, Value]] | None = None
         for inside in (True, False):
             for matcher in self.exceptions:
                 rule = matcher.rule
                 fits = rule.engine == engine or (not inside and (rule.generic or not rule.trusted or not engine))
-                if fits and rule.inside is inside and matcher.match(exception) is not None:
-                    return rule
-        return None
+                if not fits or rule.inside is not inside or (rule.vague and best is not None):
+                    continue
+                if (found := matcher.match(exception)) is not None:
+                    best = rule, convert(found.groupdict())
+                    if not rule.vague:
+                        return best
+        return best
 
     def reading(self, event: Event, engine: str) -> Event:
         """A line of another pack as a boot of an engine reads it: by the engine's own rule, where it has one."""

@@ -1,88 +1,114 @@
-"""Lines to failing records: tracebacks put together, causes told from consequences.
+"""Lines to failing records: tracebacks put together, whoever wrote between them.
 
-A failing record is one log message with a traceback behind it; only its first line carries a stamp and a
-rank. Rules:
+A failing record is one log message with a traceback behind it; only its first line carries a stamp and a rank.
+Rules:
 
 1. A rule ``where = "record"`` opens a record and is certain at once; ``"line"`` is a record of one line.
-2. An untimed ``Traceback`` opens a record that becomes certain at its end, if it is *uncaught*: its outermost
+2. An untimed ``Traceback`` opens a record that becomes certain at its exception, if it is *uncaught*: its outermost
    frame is a module or a process's bootstrap, and a frame lies in the engine's package. A logged exception
    (``exc_info``), a harness's, a benchmark's or a client's traceback is none.
-3. The message is the last exception line; the kind is that of the first exception in the chain that any rule
-   knows, so that the root wins over what wrapped it.
-4. ``"echo"`` lines are consequences. They fold under the first cause; only where no cause was printed does a
-   fatal echo stand for it.
+3. An untimed line that carries a rank goes to that rank's record; any other to the one that can have printed it
+   (``weave``).
+4. A stamped line of its rank ends a record. Lines without a rank come from several processes, so such a line ends
+   only what is complete. Others' lines end it in the end.
+5. An export that stands newest first has the traceback before its first line: it is read backwards.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Where
+from phasetrack.core.raised import BEHIND, HEADER, At, Line, frame_of, line_of
 from phasetrack.core.redact import redact
+from phasetrack.core.state import axes
+from phasetrack.core.weave import Weave
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from phasetrack.core.model import Event, Place, Rule
+    from phasetrack.core.model import Event, Place, Rule, Value
+    from phasetrack.core.raised import Frame
 
-HEADER = "Traceback (most recent call last):"
-
-_FRAME = re.compile(r'\s*File "(?P<path>[^"]*)", line \d+(?:, in (?P<name>.*))?')
-_CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
-# ``torch.OutOfMemoryError: …``, ``EOFError``; not the rest of a frame that a paste wrapped (``duler_process``)
-_EXCEPTION = re.compile(
-    r"(?P<kind>(?:[A-Za-z_]\w*\.)*[A-Z]\w*)"
-    r"(?::(?P<text>[ \t].*)?|(?<=Error)|(?<=Exception)|(?<=Interrupt)|(?<=Exit)|(?<=Empty))\Z",
-    re.DOTALL,
-)
 _NOT_ENGINE = re.compile(r"/(?:tests?|bench\w*|benchmarks?|eval\w*|examples?)[/_.]")
 _UNCAUGHT = {"<module>", "_run_module_as_main", "_run_code", "_bootstrap"}
 # The module's own frame stands behind runpy's, a process's behind multiprocessing's.
 _OUTER_FRAMES = 4
-# Lines kept of a record; a CUDA graph failure's chain reaches 150.
+# Lines kept of a record, of its beginning and of its end; a CUDA graph failure's chain reaches 150.
 _HEAD, _LIMIT = 12, 400
 _MESSAGE_LIMIT = 600
+# More ranks than this do not run in one log; a hostile log could open as many records as it has lines.
+_OPEN_LIMIT = 1024
+# So many stamped lines of others, none of which opens a record, may stand in a record.
+_PATIENCE = 64
+# What the exception says after its first line counts as its text for so many lines; a compiler's output is longer.
+_TEXT_LIMIT = 300
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class FailingRecord:
     """One failing record while its lines come in."""
 
+    key: int
     place: Place
     at_s: float | None
     rank: str
     rule: Rule | None
-    fields: Mapping[str, object]
+    fields: Mapping[str, Value]
     lines: list[str]
-    message: str
-    in_trace: bool = False
-    frames: int = 0  # of the traceback that is open
-    exceptions: list[str] = field(default_factory=list)
+    exceptions: list[str] = field(default_factory=list)  # of its chain, the root first
     engine: str = ""  # whose package a frame lies in
-    foreign_frame: bool = False
+    frame: Frame | None = None  # the innermost of the engine
+    source: str = ""  # what stands there
     uncaught: bool = False
-    complete: bool = False
-    told: bool = False  # the machine has it already
+    foreign_frame: bool = False
+    mixed: bool = False  # its lines lay among those of other ranks: that this rank printed them is a guess
+    idle: int = 0  # stamped lines of others since its last own line
+    texts: int = 0  # lines behind its exception
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has come to an exception."""
+        return bool(self.exceptions)
+
+    @property
+    def message(self) -> str:
+        """What it says: its last exception, or its first line."""
+        if self.exceptions:
+            return self.exceptions[-1]
+        return self.lines[0].removesuffix(HEADER).rstrip(": \n") if self.lines else ""
 
     @property
     def is_certain(self) -> bool:
         """Whether it is a failure of the engine."""
         if self.rule is not None:
             return True
-        return self.complete and self.uncaught and bool(self.engine) and not self.foreign_frame
+        return self.is_complete and self.uncaught and bool(self.engine) and not self.foreign_frame
+
+    @property
+    def first_lines(self) -> tuple[str, ...]:
+        """The lines worth showing: the head, and the end with the exception."""
+        if len(self.lines) <= 2 * _HEAD:
+            return tuple(self.lines)
+        return (*self.lines[:_HEAD], "…", *self.lines[-_HEAD:])
 
 
 class Failing:
     """The records of one server that are still open."""
 
-    __slots__ = ("_open", "_packages")
+    __slots__ = ("_before", "_count", "_open", "_orphans", "_packages", "_weave")
 
     def __init__(self, packages: Mapping[str, str]) -> None:
         """Know the Python packages whose tracebacks are an engine's."""
         self._packages = tuple((f"/{package}/", engine) for package, engine in packages.items())
-        self._open: list[FailingRecord] = []
+        self._open: dict[int, FailingRecord] = {}
+        self._weave = Weave()
+        self._count = 0
+        self._orphans: deque[str] = deque(maxlen=_LIMIT)  # untimed lines since the last stamped one, of no record
+        self._before: list[str] = []  # those before the last stamped one
 
     @property
     def is_open(self) -> bool:
@@ -91,80 +117,126 @@ class Failing:
 
     def begin(self, event: Event, at_s: float | None) -> FailingRecord:
         """Open the record of a failure rule."""
-        record = FailingRecord(
-            event.place, at_s, event.prefix.rank, event.rule, event.fields, [event.text[:_MESSAGE_LIMIT]],
-            event.text[:_MESSAGE_LIMIT],
-        )  # fmt: skip
-        if event.rule is not None and event.rule.where is Where.RECORD:
-            self.stamped(event.prefix.rank)
-            self._open.append(record)
-            record.in_trace = event.text.rstrip().endswith(HEADER)
-        else:
-            record.complete = True
+        text = event.text[:_MESSAGE_LIMIT]
+        record = self._record(event, at_s, event.rule, event.fields, [text])
+        if event.rule is None or event.rule.where is not Where.RECORD:
+            return record
+        for other in self._open.values():
+            other.idle = max(other.idle - 1, 0)  # a record's own first line is no sign that another one is over
+        self._join(record, text)
+        if text.rstrip().endswith(HEADER) and len(self._open) == 1 and self._before:
+            self._backwards(record, self._before)
         return record
 
     def stamped(self, rank: str) -> None:
-        """A stamped line of a rank ends that rank's open record, and every one that is complete."""
-        self._open = [record for record in self._open if record.rank != rank and not record.complete]
+        """Take notice of a stamped line: it ends its own rank's record, and in the end all others."""
+        self._before = list(self._orphans)
+        self._orphans.clear()
+        for record in list(self._open.values()):
+            record.idle += 1
+            done = record.is_complete and self._weave.at(record.key) in BEHIND
+            if (record.rank == rank and (rank or done)) or record.idle > _PATIENCE:
+                self._close(record)
+            else:
+                self._weave.hush(record.key)
 
     def text(self, event: Event, at_s: float | None) -> FailingRecord | None:
-        """Take an untimed line; answer the record that it completed, if any."""
-        text = event.text
-        if text.startswith(HEADER):
-            self._traceback(event, at_s)
+        """Take an untimed line; answer the record to which it gave an exception or more of its text, if any."""
+        text, rank = event.text, event.prefix.rank
+        tagged = [record for record in self._open.values() if rank and record.rank == rank]
+        if tagged:
+            key = tagged[-1].key if self._weave.add(tagged[-1].key, text) else None
+        else:
+            key = self._weave.give(text) if self._open and not rank else None
+        if key is None:
+            if text.startswith(HEADER):
+                self._traceback(event, at_s)
+            elif not self._open and text:
+                self._orphans.append(text)
             return None
-        if not self._open:
-            return None
-        record = self._owner(event.prefix.rank)
-        if len(record.lines) < _LIMIT:
-            record.lines.append(redact(text[:_MESSAGE_LIMIT]))
-        if record.in_trace:
-            return self._trace_line(record, text)
-        if text.startswith(_CHAIN):
-            record.complete = False
-        return None
+        return self._took(self._open[key], text)
+
+    # --- one record ---------------------------------------------------------------------------------
 
     def _traceback(self, event: Event, at_s: float | None) -> None:
-        record = self._owner(event.prefix.rank) if self._open else None
-        if record is None or (record.complete and record.rule is None):
-            record = FailingRecord(event.place, at_s, event.prefix.rank, None, {}, [], HEADER)
-            self._open.append(record)
-        record.lines.append(redact(event.text[:_MESSAGE_LIMIT]))
-        record.in_trace, record.complete, record.frames = True, False, 0
+        """Open the record of a traceback that no line announced."""
+        self._join(self._record(event, at_s, None, {}, [HEADER]), HEADER)
 
-    def _owner(self, rank: str) -> FailingRecord:
-        tagged = [record for record in self._open if rank and record.rank == rank]
-        return (tagged or self._open)[-1]
+    def _record(
+        self, event: Event, at_s: float | None, rule: Rule | None, fields: Mapping[str, Value], lines: list[str]
+    ) -> FailingRecord:
+        self._count += 1
+        return FailingRecord(self._count, event.place, at_s, event.prefix.rank, rule, fields, lines)
 
-    def _trace_line(self, record: FailingRecord, text: str) -> FailingRecord | None:
-        found = _FRAME.match(text)
-        if found is not None:
-            self._frame(record, found["path"], found["name"] or "")
+    def _join(self, record: FailingRecord, head: str) -> None:
+        if len(self._open) >= _OPEN_LIMIT:
+            self._close(next(iter(self._open.values())))
+        self._orphans.clear()
+        self._open[record.key] = record
+        self._weave.open(record.key, head, _number(record.rank))
+
+    def _close(self, record: FailingRecord) -> None:
+        del self._open[record.key]
+        self._weave.close(record.key)
+
+    def _took(self, record: FailingRecord, text: str) -> FailingRecord | None:
+        """A line was given to a record; what it says of itself is read anew at each exception."""
+        record.idle = 0
+        if len(record.lines) < _LIMIT:
+            record.lines.append(redact(text[:_MESSAGE_LIMIT]))
+        at = self._weave.at(record.key)
+        if at is At.TEXT:
+            record.texts += 1
+            return record if record.texts <= _TEXT_LIMIT else None
+        if at is not At.EXCEPTION:
             return None
-        if text[:1].isspace() or _EXCEPTION.match(text) is None:
-            return None
-        record.in_trace, record.complete = False, True
-        record.exceptions.append(redact(text[:_MESSAGE_LIMIT]))
-        record.message = record.exceptions[-1]
+        record.texts = 0
+        self._read(record, self._weave.lines(record.key))
         return record
 
-    def _frame(self, record: FailingRecord, path: str, name: str) -> None:
-        record.frames += 1
-        record.uncaught |= record.frames <= _OUTER_FRAMES and name in _UNCAUGHT
+    def _read(self, record: FailingRecord, lines: list[tuple[str, At]]) -> None:
+        """Read a record from its lines, as the tree of all writers has them."""
+        record.exceptions = [redact(text[:_MESSAGE_LIMIT]) for text, at in lines if at is At.EXCEPTION]
+        record.mixed = record.key in self._weave.guessed
+        if record.mixed or len(record.lines) >= _LIMIT:
+            record.lines = [redact(text[:_MESSAGE_LIMIT]) for text, _ in lines]
+        record.frame, record.source, record.uncaught, record.foreign_frame = None, "", False, False
+        depth, inside = 0, False
+        for text, at in lines:
+            frame = frame_of(text) if at is At.FRAME else None
+            if at is At.HEAD:
+                depth = 0
+            if frame is None:
+                record.source = (
+                    redact(text.strip()) if inside and at is At.FRAME and not record.source else record.source
+                )
+                continue
+            depth += 1
+            record.uncaught |= depth <= _OUTER_FRAMES and frame.name in _UNCAUGHT
+            inside = self._of_engine(record, frame.path)
+            if inside:
+                record.frame, record.source = frame, ""
+
+    def _of_engine(self, record: FailingRecord, path: str) -> bool:
         for package, engine in self._packages:
             if package in path:
                 record.foreign_frame |= _NOT_ENGINE.search(path[path.rfind(package) :]) is not None
                 record.engine = record.engine or engine
+                return True
+        return False
+
+    def _backwards(self, record: FailingRecord, orphans: list[str]) -> None:
+        """Read a traceback that stands before its first line, from the bottom up to its exception."""
+        lines = orphans[::-1]
+        ends = [k for k, text in enumerate(lines) if line_of(text) is Line.EXCEPTION]
+        if line_of(lines[0]) is not Line.FRAME or not ends:
+            return
+        for text in lines[: ends[0] + 1]:
+            if self._weave.add(record.key, text):
+                self._took(record, text)
 
 
-def first_lines(record: FailingRecord) -> tuple[str, ...]:
-    """The lines worth showing: the head, and the end with the exception."""
-    if len(record.lines) <= 2 * _HEAD:
-        return tuple(record.lines)
-    return (*record.lines[:_HEAD], "…", *record.lines[-_HEAD:])
-
-
-def exception_class(message: str) -> str:
-    """``torch.OutOfMemoryError: CUDA …`` gives ``OutOfMemoryError``; empty where it is no exception line."""
-    found = _EXCEPTION.match(message)
-    return "" if found is None else found["kind"].rpartition(".")[2]
+def _number(rank: str) -> int | None:
+    """A rank's number as its own messages print it: of its tensor-parallel group, or the only one that it has."""
+    numbers = axes(rank.upper())
+    return numbers.get("TP", next(iter(numbers.values()), None)) if numbers else None

@@ -105,6 +105,7 @@ class Where(StrEnum):
     EXCEPTION = "exception"  # the last line of a traceback: names the kind
     LINE = "line"  # a line that is fatal by itself
     ECHO = "echo"  # a consequence of an earlier failure; never a cause
+    CLUE = "clue"  # fails nothing, but explains a failure that comes with it or soon after
 
 
 # --- text -------------------------------------------------------------------------------------------
@@ -131,7 +132,7 @@ class Bulk(NamedTuple):
 
     lines: int
     place: Place  # of the first line
-    last: str  # the last line, for its stamp
+    last: str  # the line that moves the time furthest
     bytes: int
 
 
@@ -174,6 +175,17 @@ class PhaseInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Case:
+    """Advice that is better than its rule's where it applies: all that it names is known, and its condition holds."""
+
+    of: str = ""  # a fact or group of the rule; "" where only what the texts name must be known
+    like: str = ""  # a regular expression of that value as a whole
+    phase: str = ""
+    cause: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """One line of knowledge about an engine's log."""
 
@@ -196,6 +208,10 @@ class Rule:
     cause: str = ""
     remedy: str = ""
     remedies: Mapping[str, str] = field(default_factory=dict)  # phase -> remedy where it differs
+    cases: tuple[Case, ...] = ()  # the first that applies
+    hang: bool = False  # its line says that the engine hangs; a failure once the process goes
+    secondary: bool = False  # usually follows from another failure, and gives way to it
+    vague: bool = False  # says less than any other kind that knows the line
     since: str | None = None  # first and last engine version that prints it
     until: str | None = None
     source: str = ""
@@ -642,6 +658,10 @@ class Failure:
     echoes: tuple[str, ...] = ()  # consequences folded under it, in words
     after_ready: bool = False
     inferred: bool = False  # no line says so: told from what stopped
+    secondary: bool = False  # usually a consequence: the cause stands in another rank's or node's log
+    repeats: int = 1  # records that say the same, this one too
+    mixed: bool = False  # lines of several ranks lay mixed: that this rank said it is a guess
+    clue: str = ""  # a line beside the record that explains it: a compiler's error, a time-out of a peer
 
 
 @dataclass(frozen=True, slots=True)

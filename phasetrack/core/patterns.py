@@ -19,7 +19,7 @@ import tomllib
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from phasetrack.core.model import PatternSet, PhaseInfo, Role, Rule, Silence, Where
+from phasetrack.core.model import Case, PatternSet, PhaseInfo, Role, Rule, Silence, Where
 from phasetrack.errors import PatternError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ UNITS = ("_s", "_ms", "_gib", "_bytes", "_tokens", "_count", "_percent", "_text"
 _GROUP = re.compile(r"\(\?P<(\w+)>")
 _PACK_KEYS = {"schema", "engine", "title", "versions", "package"}
 _PHASE_KEYS = {"id", "title", "unit", "silent_s", "quiet_why", "deadline_s", "deadline_why", "planned"}
+_CASE_KEYS = {f.name for f in fields(Case)}
 _RULE_KEYS = {f.name for f in fields(Rule)} - {"engine", "trusted"}
 # By the types that the model declares, so that a new key is checked as soon as it is there.
 _FLAGS = {f.name for f in fields(Rule) if f.type == "bool"} & _RULE_KEYS
@@ -232,7 +233,21 @@ class _Reader:
         for phase in (*values["ends"], *item.get("remedies", {}), *named):
             if phase not in phases:
                 raise self.fault(what, f"unknown phase {phase!r}", f"known: {', '.join(sorted(phases))}")
+        values["cases"] = tuple(self._case(case, phases, what) for case in item.get("cases", ()))
         return Rule(engine=engine, trusted=self.trusted, **values)
+
+    def _case(self, item: object, phases: set[str], what: str) -> Case:
+        if not isinstance(item, dict) or not all(isinstance(text, str) for text in item.values()):
+            raise self.fault(what, "cases must be a list of tables of text", f"found {item!r}")
+        self._keys(item, _CASE_KEYS, what)
+        case = Case(**item)
+        if case.phase and case.phase not in phases:
+            raise self.fault(what, f"unknown phase {case.phase!r}", f"known: {', '.join(sorted(phases))}")
+        if bool(case.of) != bool(case.like) or not (case.cause or case.remedy):
+            raise self.fault(what, "a case needs of and like or neither, and a cause or a remedy", f"found {item!r}")
+        if case.like:
+            self._regex(item, "like", what)
+        return case
 
     def _types(self, item: Mapping[str, Any], what: str) -> None:
         for key, value in item.items():

@@ -1,18 +1,20 @@
 """What the machine knows while it reads: boots, rows, spans, bars. Mutable, and private to the core.
 
-Only ``machine`` and ``failing`` change these; ``summary`` turns them into a ``Snapshot``.
+Only ``machine`` and ``blame`` change these; ``summary`` turns them into a ``Snapshot``.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from phasetrack.core.clock import Clock
 from phasetrack.core.model import Basis, Outcome, Place
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from phasetrack.core.model import Bar, BootSummary, Failure, Prefix, Rule, Value, Warned
 
 START = Place(1, 1, 0)
@@ -155,6 +157,17 @@ class Doing:
     ranks: set[str] = field(default_factory=set)
 
 
+class Clue(NamedTuple):
+    """A line that explains a failure which comes with it or soon after."""
+
+    rule: Rule
+    text: str
+    rank: str
+    at_s: float | None
+    place: Place
+    fields: Mapping[str, Value]
+
+
 @dataclass(slots=True)
 class RankState:
     """Where one rank stands."""
@@ -191,6 +204,8 @@ class Boot:
     stop_at_s: float | None = None
     stuck: Failure | None = None  # the log's own text says that it hangs
     failures: list[Failure] = field(default_factory=list)
+    clues: list[Clue] = field(default_factory=list)  # lines that explain a failure and are none
+    echoes: list[str] = field(default_factory=list)  # consequences of the first cause, in words
     warnings: dict[str, Warned] = field(default_factory=dict)
     facts: dict[str, tuple[str, Value]] = field(default_factory=dict)  # name -> (rank, value)
     doing: dict[str, Doing] = field(default_factory=dict)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from phasetrack.core.machine import first_cause, ordered_rows, summarize_boot
+from phasetrack.core.blame import whole_cause
+from phasetrack.core.machine import ordered_rows, summarize_boot
 from phasetrack.core.model import (
     Activity,
     BarRow,
     Basis,
     Engine,
-    Failure,
     Outcome,
     PhaseRow,
     Progress,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 NO_VERDICT = Verdict(VerdictState.WAITING, "")
 
 # Facts of server_args that a reader wants to see; the rest is in ``server_args``.
-_SHOWN_ARGS = (
+SHOWN_ARGS = (
     "model_path", "served_model_name", "tp_size", "pp_size", "dp_size", "ep_size", "nnodes", "node_rank", "dtype",
     "quantization", "kv_cache_dtype", "context_length", "mem_fraction_static", "max_running_requests",
     "chunked_prefill_size", "attention_backend", "load_format", "disable_cuda_graph", "cuda_graph_max_bs",
@@ -86,7 +86,7 @@ def summarize(
         ready_line=None if boot.ready is None else boot.ready.line,
         ready_offset=None if boot.ready is None else boot.ready.offset,
         startup_s=last.startup_s,
-        failure=_failure(boot),
+        failure=whole_cause(boot),
         warnings=tuple(boot.warnings.values()),
         facts=_facts(boot),
         activities=tuple(_activity(doing) for doing in boot.doing.values()),
@@ -304,19 +304,8 @@ def _current_activity(boot: Boot) -> Activity | None:
     return _activity(max(running, key=lambda doing: doing.place.offset)) if running else None
 
 
-def _failure(boot: Boot) -> Failure | None:
-    """The first cause; where nothing was fatal, the log's word that it hangs, or what went wrong before ready."""
-    from dataclasses import replace
-
-    cause = first_cause(boot)
-    if cause is None:
-        return boot.stuck or next((failure for failure in boot.failures if not failure.after_ready), None)
-    same = {f.rank for f in boot.failures if f.fatal and f.rank and f.id == cause.id}
-    return replace(cause, ranks=tuple(sorted(same, key=rank_key)))
-
-
 def _facts(boot: Boot) -> Mapping[str, Value]:
-    facts: dict[str, Value] = {name: boot.args[name] for name in _SHOWN_ARGS if boot.args.get(name) is not None}
+    facts: dict[str, Value] = {name: boot.args[name] for name in SHOWN_ARGS if boot.args.get(name) is not None}
     facts |= {name: value for name, (_, value) in boot.facts.items()}
     if boot.args:
         facts["server_args"] = dict(boot.args)

@@ -28,7 +28,7 @@ class Until:
         """Take the moment (log clock); less than a day is a time of day, on the day of the log's first time."""
         self._until_s = until_s
         self._classifier = Classifier(patterns)
-        self._machine = Machine(patterns, self._classifier.kind_of, self._classifier.reading)
+        self._machine = Machine(patterns, self._classifier.kind_and_facts, self._classifier.reading)
 
     def is_past(self, item: Segment | Bulk, timed: Callable[[Event], Event]) -> bool:
         """Read the next segment; answer whether it is later than the moment."""

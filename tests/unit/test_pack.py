@@ -272,7 +272,7 @@ def test_a_quantised_load_keeps_its_quantisation():
     ((rule, facts),) = claimed(line)
     assert rule == "sglang.target_load.end"
     assert facts["quant"] == "fp8"
-    assert facts["avail_mem_bytes"] == round(52.25 * GIB)
+    assert facts["after_load_bytes"] == round(52.25 * GIB)
 
 
 def test_a_capacity_that_was_cut_says_what_was_asked_and_what_was_got():
