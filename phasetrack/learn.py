@@ -13,7 +13,7 @@ from phasetrack.core.past import remembered
 from phasetrack.core.segments import plain
 from phasetrack.core.tracker import Tracker
 from phasetrack.edges.file import open_log
-from phasetrack.edges.history import step_json, step_of
+from phasetrack.edges.tables import step_json, step_of
 from phasetrack.errors import SourceError, UsageError
 
 if TYPE_CHECKING:

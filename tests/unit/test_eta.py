@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 
 from phasetrack.core.eta import Told, estimate
-from phasetrack.core.forecast import pace
 from phasetrack.core.likes import Likes
 from phasetrack.core.model import BarRow, Chunk, Outcome, PastBoot, Priors, Status, Tick, VerdictState
+from phasetrack.core.pace import pace
 from phasetrack.core.tracker import Tracker
 from tests.launches import BEGAN_S, Launch, Took, learned, polled
 from tests.talk import args, hear, patterns, recording, recordings, talk

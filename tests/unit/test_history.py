@@ -12,7 +12,8 @@ import pytest
 from phasetrack.core.key import key_of
 from phasetrack.core.model import Outcome
 from phasetrack.core.past import remembered
-from phasetrack.edges.history import VERSION, History, Store, default_path
+from phasetrack.edges.history import History, Store, default_path
+from phasetrack.edges.tables import VERSION
 from phasetrack.errors import HistoryError
 from tests.talk import hear, recording
 
