@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
     from phasetrack.beside import Look
     from phasetrack.core.model import PatternSet, Record
+    from phasetrack.core.where import Where
     from phasetrack.edges.history import History
+    from phasetrack.player import Begin
     from phasetrack.run import Session
+    from phasetrack.tape import Tape
     from phasetrack.views.tui.feed import Left, News
     from phasetrack.watch import Watch
 
@@ -291,6 +294,11 @@ def _show_screen(log: str, open_session: Callable[..., Session], *, plain: bool,
     left = run_screen(feed, Options(log, plain, "NO_COLOR" not in os.environ, bell, mouse))
     for note in notes:
         _note(note)
+    return _leave(left, log, plain=plain)
+
+
+def _leave(left: Left, log: str, *, plain: bool) -> Left:
+    """Print what stays of a screen, and what went wrong with it."""
     if left.news is not None:
         _part(left.news, log, plain=plain)
     if isinstance(left.fault, PhasetrackError):
@@ -430,7 +438,7 @@ def wait(
     known = _load(patterns)
     if until not in known.phases:
         raise UsageError(f"--until {until}: no such phase; one of {', '.join(known.phases)}")
-    timeout_s = _seconds(timeout)
+    timeout_s = _seconds(timeout, "--timeout")
     if timeout_s is None:
         _note("no --timeout given: waiting for as long as it takes")
     plain = _plain(ascii_only)
@@ -444,7 +452,11 @@ def wait(
         _say(dumps(snapshot_json(waited.known)))
     else:
         late = timeout if waited.code is Exit.DEADLINE else None
-        _say(waited_line(waited.known, was_so=waited.was_so, timed_out=late, fired=waited.fired, plain=plain))
+        here = known.phases[until].title if waited.code is Exit.OK and until != "ready" else None
+        said = waited_line(
+            waited.known, was_so=waited.was_so, timed_out=late, reached=here, fired=waited.fired, plain=plain
+        )
+        _say(said)
     raise typer.Exit(waited.code)
 
 
@@ -541,12 +553,101 @@ def doctor(
 
 
 @app.command()
-def demo(ascii_only: Ascii = False) -> None:
-    """Report a recording that is shipped along: a start on two GPUs with a draft model."""
+def replay(
+    log: Log,
+    speed: Annotated[
+        float | None,
+        typer.Option("--speed", metavar="X", min=1, max=1000, help="So many times as fast, 1 to 1000; 1 if not given."),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", metavar="PLACE", help="Begin there: 15:42:03, line 120, target_graph, 40%, +90s."),
+    ] = None,
+    idle: Annotated[
+        str | None, typer.Option("--idle", metavar="TIME", help="Let a longer silence pass in this time: 5s.")
+    ] = None,
+    plain_lines: Annotated[
+        bool, typer.Option("--plain", help="Print what tail would have printed; paced if --speed is given.")
+    ] = False,
+    boot: BootNumber = None,
+    mouse: Annotated[bool, typer.Option("--mouse/--no-mouse", help="Take the mouse, or leave it alone.")] = True,
+    no_history: NoHistory = False,
+    patterns: Patterns = None,
+    ascii_only: Ascii = False,
+) -> None:
+    """Watch a start again, from its log or a recording of it, with what was known at each moment.
+
+    The screen of tail on a clock of its own, and beside it what came true; plain lines where there is no terminal.
+    Times are the log's stamps; inside bars their own elapsed field; a cast's are exact.
+    """
+    from phasetrack.player import Begin
+    from phasetrack.tape import Tape
+
+    begin = Begin(speed or 1.0, _place(start), _seconds(idle, "--idle"), boot)
+    tape, plain = Tape(_load(patterns), log), _plain(ascii_only)
+    history = _history(log, off=no_history, warn=_kept_quiet)
+    if plain_lines or not _wants_screen(OutputForm.AUTO, [log]):
+        _replay_plain(tape, begin, history, paced=speed is not None, plain=plain)
+        return
+    raise typer.Exit(_replay_screen(tape, begin, history, plain=plain, mouse=mouse).exit_code)
+
+
+def _kept_quiet(what: str) -> None:
+    """A replay asks the history of then; that there is none is no news."""
+    del what
+
+
+def _place(text: str | None) -> Where | None:
+    from phasetrack.core.where import FORMS, where
+
+    try:
+        return None if text is None else where(text)
+    except ValueError:
+        raise UsageError(f"--from {text}: no place ({FORMS})") from None
+
+
+def _replay_screen(tape: Tape, begin: Begin, history: History | None, *, plain: bool, mouse: bool) -> Left:
+    from phasetrack.player import Player
+    from phasetrack.views.tui import run_screen
+    from phasetrack.views.tui.feed import Options
+
+    options = Options(tape.path, plain, "NO_COLOR" not in os.environ, mouse=mouse)
+    left = run_screen(lambda: Player(tape, begin, history=history), options)
+    return _leave(left, tape.path, plain=plain)
+
+
+def _replay_plain(tape: Tape, begin: Begin, history: History | None, *, paced: bool, plain: bool) -> None:
+    from phasetrack.player import print_plain
+    from phasetrack.reel import NoPlaceError
+
+    try:
+        for note in print_plain(tape, begin, _say, history=history, paced=paced, plain=plain):
+            _note(note)
+    except NoPlaceError as fault:
+        raise UsageError(f"--from: {fault}") from None
+
+
+@app.command()
+def demo(
+    speed: Annotated[
+        float, typer.Option("--speed", metavar="X", min=1, max=1000, help="So many times as fast, on a terminal.")
+    ] = 5.0,
+    ascii_only: Ascii = False,
+) -> None:
+    """Watch a recording that is shipped along: a start on two GPUs with a draft model; a report in a pipe."""
     from phasetrack.edges.library import demo_log
     from phasetrack.run import read_whole
     from phasetrack.views.plain import report_text
 
+    cast = str(demo_log().with_suffix(".cast"))
+    if _wants_screen(OutputForm.AUTO, [cast]):
+        from phasetrack.player import Begin
+        from phasetrack.tape import Tape
+
+        begin = Begin(speed, demo=True)
+        raise typer.Exit(
+            _replay_screen(Tape(_load(None), cast), begin, None, plain=_plain(ascii_only), mouse=True).exit_code
+        )
     tracker, records = read_whole(_load(None), str(demo_log()))
     for _ in records:
         pass
@@ -634,29 +735,22 @@ def _plain(ascii_only: bool) -> bool:  # noqa: FBT001
 
 
 def _moment(text: str | None) -> float | None:
-    if text is None:
-        return None
-    from datetime import UTC, datetime
+    from phasetrack.core.where import moment_s
 
-    for day in ("", "1970-01-01T"):  # a time alone is told by being less than a day
-        with suppress(ValueError):
-            return datetime.fromisoformat(day + text).replace(tzinfo=UTC).timestamp()
-    raise UsageError(f"--at {text}: not a time (write it as the log does: 2026-11-30T15:42:03, or 15:42:03)")
-
-
-_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+    try:
+        return None if text is None else moment_s(text)
+    except ValueError:
+        mend = "write it as the log does: 2026-11-30T15:42:03, or 15:42:03"
+        raise UsageError(f"--at {text}: not a time ({mend})") from None
 
 
-def _seconds(text: str | None) -> float | None:
-    """``45m``, ``90s``, ``1h30m``, ``600``."""
-    if text is None:
-        return None
-    import re
+def _seconds(text: str | None, option: str) -> float | None:
+    from phasetrack.core.where import length_s
 
-    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd]?)", text)
-    if not parts or "".join(map("".join, parts)) != text:
-        raise UsageError(f"--timeout {text}: not a length of time (write 45m, 90s or 1h30m)")
-    return sum(float(number) * _UNITS_S[unit or "s"] for number, unit in parts)
+    try:
+        return None if text is None else length_s(text)
+    except ValueError:
+        raise UsageError(f"{option} {text}: not a length of time (write 45m, 90s or 1h30m)") from None
 
 
 def _check_boot(found: int, asked: int | None) -> None:

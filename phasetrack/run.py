@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from phasetrack.core.answer import answer, fired
@@ -103,7 +104,11 @@ class Session:
         midway = self._reading is not None and start > 0
         if isinstance(self._source, Follower):
             self._source.start_at(start)
-        self._tracker = Tracker(patterns, path, line=None if start else 1, offset=start, early=early, midway=midway)
+        self.begins = start  # bytes of the file that stand before what is read
+        self._make = partial(
+            Tracker, patterns, path, line=None if start else 1, offset=start, early=early, midway=midway
+        )
+        self._tracker = self._make()
         self._tap = tap
         self._history = history
         lookers = samplers if history is None else (*samplers, history)
@@ -126,6 +131,10 @@ class Session:
     def caught_up(self) -> bool:
         """Whether all that stood in the log before has been read."""
         return self._backlog is None
+
+    def another(self, boot: int) -> Tracker:
+        """A tracker that has read nothing yet, to be fed what this one was: it shows an earlier boot."""
+        return self._make(boot=boot)
 
     def poll(self, wait_s: float) -> list[Record]:
         """Take what is new, waiting up to ``wait_s`` for it; run the samplers that are due; tick the clock.
@@ -297,6 +306,10 @@ class Teller:
         self._due = time.monotonic() + min(self._beat.next_s(known), _REST_S)
         return known
 
+    def say(self, line: str) -> None:
+        """Print a line that no record gives rise to."""
+        self._out(line)
+
     def due_s(self) -> float:
         """How long until something may be due that no record tells."""
         return max(self._due - time.monotonic(), 0.0)
@@ -331,6 +344,8 @@ def wait_for(teller: Teller, want: Want, *, new: bool, timeout_s: float | None) 
         new: only a boot that begins from now on counts.
         timeout_s: give up after this long; None for never.
     """
+    from phasetrack.views.events import waiting_line
+
     session = teller.session
     until = None if timeout_s is None else time.monotonic() + timeout_s
     records: list[Record] = []
@@ -339,6 +354,7 @@ def wait_for(teller: Teller, want: Want, *, new: bool, timeout_s: float | None) 
     known = session.snapshot()
     if new:
         want, records = replace(want, after_boot=known.boot), []
+        teller.say(waiting_line(known))
     stood = known.boot
     code = answer(known, want)
     if code is not None:

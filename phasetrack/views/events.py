@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from phasetrack.core.answer import age_s
 from phasetrack.core.model import Outcome, Status, VerdictState
 from phasetrack.views.jsonl import dumps, record_json
 from phasetrack.views.words import clock, count, duration, glyph, progress
@@ -203,6 +204,15 @@ def still(known: Snapshot, *, plain: bool = False) -> str:
     parts = [f"{row.title} {progress(row.progress)}".rstrip()]
     parts += [f"in it for {duration(row.elapsed_s)}"] if row.elapsed_s is not None else []
     return f"{dots} {', '.join(parts)}. {known.verdict.because}"
+
+
+def waiting_line(known: Snapshot) -> str:
+    """What is waited for where only a new boot counts, and what stands in the log so far."""
+    if not known.boot:
+        return "waiting for a new boot"
+    age = age_s(known)
+    since = "" if age is None else f" {duration(age)} ago"
+    return f"waiting for a new boot; boot {known.boot} of this log, {known.outcome}{since}, does not count"
 
 
 def _cut(message: object) -> str:

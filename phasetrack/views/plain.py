@@ -82,19 +82,30 @@ def _ages(known: Snapshot) -> Iterator[str]:
         yield f"last output {duration(known.silent_s)} ago"
 
 
-def waited_line(known: Snapshot, *, was_so: bool, timed_out: str | None, fired: str = "", plain: bool = False) -> str:
+def waited_line(
+    known: Snapshot,
+    *,
+    was_so: bool,
+    timed_out: str | None,
+    reached: str | None = None,
+    fired: str = "",
+    plain: bool = False,
+) -> str:
     """The answer of ``wait`` in one line.
 
     Args:
         known: the snapshot at its end.
         was_so: whether the answer stood in the log before the wait began.
         timed_out: the time limit that has passed, as it was given.
+        reached: the phase that was waited for, and has come, in words.
         fired: the engine's own limit that ended the start.
         plain: ASCII only.
     """
     line = status_line(known, plain=plain)
     if timed_out is not None:
         return f"TIMEOUT after {timed_out}: {line}"
+    if reached is not None:
+        line = f"REACHED {reached}: {line}"
     line += f" (the engine's own limit has passed: {fired})" if fired else ""
     return line + (" (it was so before this wait began; --new waits for the next boot)" if was_so else "")
 
