@@ -20,13 +20,15 @@ from phasetrack.core.say import duration, size
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from phasetrack.core.model import Case, Rule, Value
+    from phasetrack.core.model import Case, Failure, Rule, Value
 
 # A parenthesis, and the space before it, which goes with it.
 _PARENTHESIS = re.compile(r" ?\(([^()]*)\)")
 # A value that is a sentence itself, at the end of one.
 _TWO_STOPS = re.compile(r"(?<![.\s])\.\.(?=\s|\Z)")
 _LONG = 240  # a value longer than this is cut: an exception's text can hold a whole file
+
+_SHORT = 160  # of a message within a sentence
 
 # Facts that this module derives, and those that a failing record itself gives.
 DERIVED = frozenset({"share_bytes", "room_bytes", "over_bytes", "fraction_needed"})
@@ -51,6 +53,17 @@ def advise(rule: Rule, values: Mapping[str, Value], phase: str | None) -> tuple[
     cause = (case.cause if case is not None else "") or rule.cause
     remedy = (case.remedy if case is not None else "") or rule.remedies.get(phase or "", rule.remedy)
     return fill(cause, known), fill(remedy, known)
+
+
+def headline(failure: Failure) -> str:
+    """The cause and the message in one sentence; the message alone where no cause is known."""
+    message = failure.message if len(failure.message) <= _SHORT else failure.message[: _SHORT - 1] + "…"
+    if failure.inferred or not failure.cause:
+        return message
+    said = message.partition(": ")[2] or message
+    if said.rstrip(". ") in failure.cause:
+        return failure.cause
+    return f"{failure.cause.rstrip('.')} ({message.rstrip('. ')})."
 
 
 def fill(template: str, known: Mapping[str, str]) -> str:

@@ -139,14 +139,17 @@ class Blame:
         if cause is None:
             if rule.fatal:
                 return self._told(boot, self._failing_of(event).begin(event, at_s), rule)
-            boot.clues = [
-                *boot.clues[1 - _CLUES_KEPT :],
-                Clue(rule, text, event.prefix.rank, at_s, event.place, event.fields),
-            ]
-            return []
+            return self._last_words(boot, event, rule, text)
         if cause.message != text and text not in boot.echoes and len(boot.echoes) < _ECHOES_KEPT:
             boot.echoes.append(text)
         return said
+
+    def _last_words(self, boot: Boot, event: Event, rule: Rule, text: str) -> Tellings:
+        """A process has gone without tidying up: no failure by itself, but perhaps all that a kill leaves."""
+        if boot.ready is not None or boot.is_over or rule.id in boot.warnings:
+            return []
+        boot.warnings[rule.id] = Warned(rule.id, text, event.place.line)
+        return [("warning", {"id": rule.id, "message": text})]
 
     # --- what to tell -------------------------------------------------------------------------------
 

@@ -21,6 +21,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from phasetrack.core import lastwords
+from phasetrack.core.advice import headline
 from phasetrack.core.deadlines import deadline
 from phasetrack.core.ending import main_words
 from phasetrack.core.model import Outcome, Sign, Verdict, VerdictState
@@ -117,7 +119,10 @@ def _decide(
         nobody = evidence is not None and evidence.orphan_log
         signs = (Sign("no process of this machine has the log open"),) if nobody else ()
         return Verdict(
-            VerdictState.ENDED, f"The log stops here, in {_title(known)}; the start was not finished.", signs
+            VerdictState.ENDED,
+            lastwords.cut_short(known),
+            (*signs, *lastwords.signs(known)),
+            next_step=lastwords.next_step(known),
         )
     return _starting(known, phases, evidence)
 
@@ -173,13 +178,12 @@ def _failed(known: Snapshot, evidence: Evidence | None) -> Verdict:
         next_step = f"kill {pids}"
     if failure is None:
         return Verdict(VerdictState.FAILED, "The start failed.", signs, next_step=next_step)
-    because = failure.message if failure.inferred else failure.cause or failure.message
-    return Verdict(VerdictState.FAILED, because, (Sign(failure.message), *signs), next_step=next_step)
+    return Verdict(VerdictState.FAILED, headline(failure), (Sign(failure.message), *signs), next_step=next_step)
 
 
 def _stopped(known: Snapshot, evidence: Evidence | None) -> Verdict:
     ready = known.ready_offset is not None
-    said = "The server was ready and has stopped." if ready else "The server was stopped before it was ready."
+    said = "The server was ready and has stopped." if ready else lastwords.stopped_early(known)
     if evidence is None or evidence.root_gone_s is None:
         return Verdict(VerdictState.STOPPED, said)
     code = "" if evidence.exit_code is None else f" (exit code {evidence.exit_code})"
