@@ -17,9 +17,10 @@ from phasetrack.core.stamps import Notes
 from phasetrack.core.tracker import Tracker
 from phasetrack.edges.file import is_archive, open_log
 from phasetrack.edges.pages import LogPages
+from phasetrack.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from phasetrack.core.model import EvidenceSample, PatternSet, ProbeResult, Record, Snapshot
     from phasetrack.core.schedule import Schedule
@@ -65,8 +66,8 @@ class Tape:
 
     # --- reading ------------------------------------------------------------------------------------
 
-    def read(self) -> Iterator[Snapshot]:
-        """Read all of it, step by step; yields what is known so far, cheaply.
+    def read(self) -> Generator[int]:
+        """Read all of it, step by step; yields the bytes so far.
 
         Raises:
             SourceError: the log cannot be read.
@@ -75,7 +76,7 @@ class Tape:
             for item in log.chunks():
                 for part in _parts(item):
                     self._take(part)
-                    yield self._tracker.of_log()
+                    yield self.pages.size()
         self._note_outcomes(self._tracker.feed(Closed()))
         self._finish()
 
@@ -119,12 +120,26 @@ class Tape:
         if path.is_file():
             yield from sorted((item for item in read_evidence(path) if _is_time(item.now_s)), key=lambda one: one.now_s)
 
+    def sketch(self) -> Snapshot:
+        """What is known so far, while it is read."""
+        return self._tracker.of_log()
+
     # --- what it holds ------------------------------------------------------------------------------
 
     @property
     def latest(self) -> int:
         """The number of the boot that a reader asks about; 0 where there is none."""
         return self._truths[0].boot
+
+    def checked(self, boot: int | None) -> int:
+        """The boot that was asked for; the latest where none was.
+
+        Raises:
+            UsageError: this log does not hold it.
+        """
+        if boot is not None and boot not in {number for number, _ in self._boots}:
+            raise UsageError(f"--boot {boot}: this log holds no such boot ('phasetrack report LOG' lists them)")
+        return self.latest if boot is None else boot
 
     def truth(self, boot: int) -> Snapshot:
         """How a boot ended, as a report of the whole log tells it. Reads the log once more for an earlier one."""
@@ -153,6 +168,10 @@ class Tape:
                 size = min(following, end) - begin
                 yield Chunk(self.pages.read(begin, size))
             begin += size
+
+    def reaches(self, offset: int) -> float:
+        """The moment from which on a byte is there."""
+        return self.schedule.reaches(offset, self.pages.read)
 
     def stretch(self, boot: int) -> Stretch:
         """One boot's part; of a log without boots, all of it."""

@@ -16,7 +16,7 @@ LESSONS = {
     "": Lesson(
         "",
         (
-            ("phasetrack demo", "look at a recorded start, no server needed"),
+            ("phasetrack demo", "watch a recorded start, no server needed"),
             ("phasetrack tail server.log", "follow one live"),
             ("phasetrack report server.log -f html -o boot.html", "afterwards: what took so long?"),
         ),
@@ -80,7 +80,19 @@ LESSONS = {
             ("phasetrack doctor server.log", "this log, its process and its port, too"),
         ),
     ),
-    "demo": Lesson("A recorded start that is shipped along.", (("phasetrack demo", "no server needed"),)),
+    "replay": Lesson(
+        "Watch a start again, with what was known at each moment.",
+        (
+            ("phasetrack replay server.log", "the screen of tail; space stops it, [ and ] go by phases"),
+            ("phasetrack replay start.cast --from target_graph --speed 10", "from there, ten times as fast"),
+            ("phasetrack replay server.log.gz --idle 5s", "no silence lasts longer than 5 s"),
+            ("phasetrack replay server.log --plain", "what tail would have printed"),
+        ),
+    ),
+    "demo": Lesson(
+        "A recorded start that is shipped along.",
+        (("phasetrack demo", "no server needed; q leaves"), ("phasetrack demo --speed 1", "at its own pace")),
+    ),
     "history": Lesson("What earlier boots of this machine took.", ()),
     "history list": Lesson(
         "List boots, the newest first.",

@@ -7,18 +7,21 @@ however fast the log grows, and one a second while only the clocks tick.
 from __future__ import annotations
 
 import os
+import queue
 import time
 from typing import TYPE_CHECKING
 
-from phasetrack.core.model import Chunk
+from phasetrack.core.model import Chunk, Closed
 from phasetrack.edges.follower import Follower
 from phasetrack.edges.pages import LogPages
+from phasetrack.views.tui.replay import OpenBoot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from phasetrack.core.model import Gap, Snapshot
     from phasetrack.run import Session
+    from phasetrack.views.tui.replay import Wish
 
 # Pictures a second; over ssh each costs a round of the line.
 HZ, SSH_HZ = 4.0, 2.0
@@ -27,6 +30,8 @@ _TICK_S = 1.0
 _SLICE_S = 0.2
 # How long a line about the source itself (rotated, truncated) stands on the screen.
 _NOTICE_S = 20.0
+# Bytes of an earlier boot that are read at a time.
+_BLOCK_BYTES = 1 << 20
 
 
 class Watch:
@@ -52,9 +57,19 @@ class Watch:
         self.pages = LogPages(path if followed else None)
         self._drawn_s = 0.0
         self._moved = False
+        self._wishes: queue.SimpleQueue[Wish] = queue.SimpleQueue()
+        self._opened: Snapshot | None = None  # an earlier boot
+        self.replay = None
+        self.pinned: int | None = None
+
+    def wish(self, wish: Wish) -> None:
+        """Take a wish; of a live log only an earlier boot can be wished for."""
+        self._wishes.put(wish)
 
     def next(self) -> Snapshot | None:
         """Take what is new; answer all that is known where it is worth a new picture, after a short wait at most."""
+        while not self._wishes.empty():
+            self._grant(self._wishes.get())
         now = time.monotonic()
         due = self._drawn_s + (self._period_s if self._moved else _TICK_S)
         wait_s = min(max(due - now, 0.0), _SLICE_S)
@@ -67,7 +82,25 @@ class Watch:
         if now < self._drawn_s + (self._period_s if self._moved else _TICK_S):
             return None
         self._drawn_s, self._moved = now, False
-        return self._session.snapshot()
+        return self._session.snapshot() if self._opened is None else self._opened
+
+    def _grant(self, wish: Wish) -> None:
+        if isinstance(wish, OpenBoot):
+            known = self._session.snapshot()
+            self._opened = self.pinned = None
+            if wish.boot is not None and wish.boot != known.boot:
+                after = [one.offset for one in known.boots if one.boot > wish.boot]
+                self._opened, self.pinned = self._read_again(wish.boot), min(after, default=self.pages.size())
+            self._moved, self._drawn_s = True, 0.0
+
+    def _read_again(self, boot: int) -> Snapshot:
+        """An earlier boot as it was in the end. Of a boot that is over, only summaries are kept."""
+        tracker, at = self._session.another(boot), self._session.begins
+        while data := self.pages.read(at, _BLOCK_BYTES):
+            tracker.feed(Chunk(data))
+            at += len(data)
+        tracker.feed(Closed())
+        return tracker.snapshot()
 
     @property
     def unread_bytes(self) -> int | None:
@@ -81,7 +114,9 @@ class Watch:
 
     @property
     def notice(self) -> str:
-        """The newest line about the source itself, for a while."""
+        """The newest line about the source itself, for a while; and that an earlier boot is shown."""
+        if self._opened is not None:
+            return "an earlier boot of this file: esc goes back to the latest"
         waiting = not self.pages.size()
         return self._notice if waiting or time.monotonic() < self._noticed_s + _NOTICE_S else ""
 
@@ -98,5 +133,7 @@ class Watch:
     def _tap(self, item: Chunk | Gap) -> None:
         """Keep what the pager will ask for."""
         source = self._session.source
+        if not self.pages.size() and self._session.begins:
+            self.pages.take(self._session.begins, self._session.begins)  # not read, but there to be looked at
         position = source.position if isinstance(source, Follower) else None
         self.pages.take(item.data if isinstance(item, Chunk) else item.bytes, position)

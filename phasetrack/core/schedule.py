@@ -106,6 +106,22 @@ class Schedule:
         share = min(max((offset - begin) / max(end - begin, 1), 0.0), 1.0)
         return Due(self.froms[k] + share * (self.tos[k] - self.froms[k]), self.hows[k])
 
+    def written(self, at_s: float) -> int:
+        """How many bytes were written by a moment."""
+        k = bisect_right(self.froms, at_s) - 1
+        if k < 0:
+            return 0
+        begin, end = self._bounds(k)
+        if at_s >= self.tos[k]:
+            return end
+        return begin + int((end - begin) * (at_s - self.froms[k]) / (self.tos[k] - self.froms[k]))
+
+    def reaches(self, offset: int, read: Callable[[int, int], bytes]) -> float:
+        """The moment from which on a byte is there: its piece falls due as a whole."""
+        k = max(bisect_right(self.begins, offset) - 1, 0)
+        begin = self.begins[k] if self.begins else 0
+        return next((piece.due_s for piece in self.pieces(begin, read) if piece.end > offset), self.end_s)
+
     def clock(self, at_s: float) -> float | None:
         """What the log's own clock showed then; None where the log has none that can be used."""
         if not self.told_s or self.timeless:

@@ -48,6 +48,8 @@ class Fed:
     """A feed that tells one snapshot, and then nothing more."""
 
     notice = ""
+    replay = None
+    pinned = None
 
     def __init__(self, known: Snapshot, data: bytes = b"", unread: int | None = None) -> None:
         self.known: Snapshot | None = known
@@ -60,6 +62,9 @@ class Fed:
         if known is None:
             self._closed.wait(0.05)
         return known
+
+    def wish(self, wish: object) -> None:
+        """Nothing can be wished of what stands still."""
 
     def close(self) -> None:
         self._closed.set()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 if TYPE_CHECKING:
     from phasetrack.views.tui.feed import News
     from phasetrack.views.tui.look import Line
+    from phasetrack.views.tui.replay import Wish
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +71,18 @@ class Say:
 
 
 @dataclass(frozen=True, slots=True)
+class Steer:
+    """Ask the feed for something: another moment of a replay, an earlier boot."""
+
+    wish: Wish
+
+
+@dataclass(frozen=True, slots=True)
 class Draw:
     """The key has changed what is shown, and nothing else."""
 
 
-Act: TypeAlias = "Quit | Back | Show | OpenLog | Copy | Ask | Say | Draw"
+Act: TypeAlias = "Quit | Back | Show | OpenLog | Copy | Ask | Say | Steer | Draw"
 
 
 class View(Protocol):

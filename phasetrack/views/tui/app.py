@@ -20,7 +20,7 @@ from textual.message import Message
 
 from phasetrack.core.model import Outcome
 from phasetrack.errors import Exit
-from phasetrack.views.tui.acts import Copy, Quit, Size
+from phasetrack.views.tui.acts import Copy, Quit, Size, Steer
 from phasetrack.views.tui.canvas import Canvas
 from phasetrack.views.tui.desk import Desk
 from phasetrack.views.tui.feed import News
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from phasetrack.views.tui.acts import Act
     from phasetrack.views.tui.feed import Feed, Options
     from phasetrack.views.tui.look import Line
+    from phasetrack.views.tui.replay import Wish
 
 # Writes that may wait for a slow terminal before pictures are left out.
 _BACKLOG = 3
@@ -59,6 +60,7 @@ class Spool:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="phasetrack-feed", daemon=True)
         self._news: News | None = None
+        self._feed: Feed | None = None
         self.fault: BaseException | None = None
 
     def start(self) -> None:
@@ -70,6 +72,11 @@ class Spool:
         news, self._news = self._news, None
         return news
 
+    def wish(self, wish: Wish) -> None:
+        """Hand a wish to the feed, once there is one."""
+        if self._feed is not None:
+            self._feed.wish(wish)
+
     def close(self) -> None:
         """Let the thread end; it holds nothing that the process does not give back by itself."""
         self._stopping.set()
@@ -78,7 +85,7 @@ class Spool:
 
     def _run(self) -> None:
         try:
-            feed = self._make_feed()
+            feed = self._feed = self._make_feed()
             try:
                 self._desk.open_log(feed.pages, self._poke)
                 self._follow(feed)
@@ -96,7 +103,8 @@ class Spool:
             if (known := feed.next()) is None:
                 continue
             rows = self._desk.home.tail_rows
-            self._news = News(known, tail(lines, rows), feed.pages.size(), feed.unread_bytes, feed.notice)
+            size, text = feed.pages.size(), tail(lines, rows, feed.pinned)
+            self._news = News(known, text, size, feed.unread_bytes, feed.notice, feed.replay, feed.pinned)
             self._poke()
 
 
@@ -243,6 +251,8 @@ class Screen(App[int]):
                 self.leave(code)
             case Copy(text):
                 self.copy(text)
+            case Steer(wish):
+                self.spool.wish(wish)
             case _:
                 pass
         self.draw()

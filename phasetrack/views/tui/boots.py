@@ -1,4 +1,4 @@
-"""The boots of one file, the newest first: what became of each, and the way to its first line."""
+"""The boots of one file, the newest first: what became of each, and the way to its screen and to its first line."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Outcome
-from phasetrack.views.tui.acts import BOTTOM, TOP, Draw, OpenLog, Say, steps
+from phasetrack.views.tui.acts import BOTTOM, TOP, Draw, OpenLog, Say, Steer, steps
 from phasetrack.views.tui.home import keys
 from phasetrack.views.tui.look import BLANK, Line
+from phasetrack.views.tui.replay import OpenBoot
 from phasetrack.views.tui.rows import window
 from phasetrack.views.words import duration, iso
 
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
     from phasetrack.views.tui.feed import News
     from phasetrack.views.tui.look import Look
 
-KEYS = (("j k", "choose"), ("enter", "its log"), ("esc", "back"), ("?", "help"), ("q", "quit"))
+KEYS = (("j k", "choose"), ("enter", "open"), ("l", "its log"), ("esc", "back"), ("?", "help"), ("q", "quit"))
 _TONES = {Outcome.READY: "good", Outcome.FAILED: "bad", Outcome.STARTING: "bold"}
 
 
-def _ordered(known: Snapshot) -> list[BootSummary]:
+def _ordered(news: News) -> list[BootSummary]:
+    """All boots of the file; of a replay those that came later, too: the list is a way through it."""
+    known = news.known if news.replay is None else news.replay.truth
     return sorted(known.boots, key=lambda boot: -boot.boot)
 
 
@@ -36,7 +39,7 @@ class Boots:
     def lines(self, news: News, size: Size, said: str) -> list[Line]:
         """Draw."""
         known = news.known
-        boots = _ordered(known)
+        boots = _ordered(news)
         self.selected = min(self.selected, max(len(boots) - 1, 0))
         head = [self.look.line(f"{len(boots)} boots in this log" if len(boots) != 1 else "1 boot in this log", "bold")]
         rows = [
@@ -59,22 +62,27 @@ class Boots:
 
     def press(self, key: str, news: News, size: Size) -> Act | None:
         """Take a key."""
-        boots = _ordered(news.known)
-        move = steps(key, size.height - 2)
+        boots = _ordered(news)
+        move = steps(key, size.height - 2) if key != "b" else None
         if key in TOP | BOTTOM:
             move = -len(boots) if key in TOP else len(boots)
         if move is not None:
             self.selected = min(max(self.selected + move, 0), max(len(boots) - 1, 0))
             return Draw()
-        if key == "enter":
-            return OpenLog(boots[self.selected].offset) if boots else Say("no boot yet")
-        return None
+        if key not in {"enter", "l"}:
+            return None
+        if not boots:
+            return Say("no boot yet")
+        return OpenLog(boots[self.selected].offset) if key == "l" else self._open(boots)
+
+    def _open(self, boots: list[BootSummary]) -> Act:
+        return Steer(OpenBoot(boots[self.selected].boot if self.selected else None))
 
     def choose(self, item: int, news: News) -> Act | None:
         """A click selects, a second one opens."""
-        boots = _ordered(news.known)
+        boots = _ordered(news)
         if item == self.selected and boots:
-            return OpenLog(boots[item].offset)
+            return self._open(boots)
         self.selected = item
         return Draw()
 

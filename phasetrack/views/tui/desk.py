@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Outcome, Snapshot, Verdict, VerdictState
-from phasetrack.views.tui.acts import Ask, Back, Copy, OpenLog, Quit, Say, Show
+from phasetrack.views.tui.acts import Ask, Back, Copy, OpenLog, Quit, Say, Show, Steer
 from phasetrack.views.tui.feed import News
 from phasetrack.views.tui.header import title
 from phasetrack.views.tui.home import Home
 from phasetrack.views.tui.look import BLANK, Line
+from phasetrack.views.tui.replay import GoTo, OpenBoot, ToByte
+from phasetrack.views.tui.scrubber import GO_TO, framed, steer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
     from phasetrack.views.tui.logview import LogView
     from phasetrack.views.tui.look import Look
 
-_VIEWS = {"m": "home", "l": "log", "r": "ranks", "w": "why", "B": "boots", "?": "help", "f1": "help"}
+_VIEWS = {
+    "m": "home", "l": "log", "r": "ranks", "w": "why", "b": "boots", "B": "boots", "p": "postmortem", "?": "help",
+    "f1": "help",
+}  # fmt: skip
 NOTHING = News(Snapshot(None, Outcome.NONE, Verdict(VerdictState.WAITING, "")), unread_bytes=0)
 
 
@@ -72,7 +77,7 @@ class Desk:
 
     def picture(self, size: Size) -> list[Line]:
         """Exactly as many lines as the screen has."""
-        lines = self.view.lines(self.news, size, self.said)
+        lines = framed(lambda inner: self.view.lines(self.news, inner, self.said), self.news, size, self.look)
         lines = [*lines, *[BLANK] * (size.height - len(lines))][: size.height]
         return lines if self.asked is None else [*lines[:-1], self._entry(size.width)]
 
@@ -89,8 +94,7 @@ class Desk:
         self.said = ""
         if self.asked is not None:
             return self._do(self._type(key, size))
-        act = self.view.press(key, self.news, size)
-        return self._do(act if act is not None else self._everywhere(key))
+        return self._do(self._answer(key, size) or self._everywhere(key))
 
     def click(self, line: Line, key: str, size: Size) -> Act | None:
         """A click on a key's name is that key; on an item it chooses it."""
@@ -99,8 +103,19 @@ class Desk:
         self.said = ""
         return None if line.item is None else self._do(self.view.choose(line.item, self.news))
 
+    def _answer(self, key: str, size: Size) -> Act | None:
+        """A replay's keys come first, but for the log's: there the arrows and the space bar scroll."""
+        if self.news.replay is None:
+            return self.view.press(key, self.news, size)
+        if self._trail[-1] == "log":
+            return self.view.press(key, self.news, size) or steer(key)
+        return steer(key) or self.view.press(key, self.news, size)
+
     def _type(self, key: str, size: Size) -> Act | None:
         """Take a key into the text that is asked for."""
+        if key == "enter" and self.asked == GO_TO:
+            text, self.asked = self.typed, None
+            return Steer(GoTo(text)) if text.strip() else None
         if key == "enter":
             text, self.asked = self.typed, None
             return self.view.answer(text, self.news, size)
@@ -135,6 +150,9 @@ class Desk:
         match act:
             case Quit() | Copy():
                 return act
+            case Steer(wish):
+                self._trail = ["home"] if isinstance(wish, OpenBoot) else self._trail
+                return act
             case Ask(prompt):
                 self.asked, self.typed = prompt, ""
             case Back():
@@ -144,6 +162,8 @@ class Desk:
             case OpenLog(offset):
                 self.pager.go(offset)
                 self._go("log")
+                if self.news.replay is not None and offset is not None and offset >= self.news.log_bytes:
+                    return Steer(ToByte(offset))
             case Say(text):
                 self.said = text
             case _:
@@ -159,8 +179,11 @@ def _other_view(name: str, look: Look) -> View:
     """A view that not everybody opens: the first picture does not wait for its code."""
     from phasetrack.views.tui.boots import Boots
     from phasetrack.views.tui.help import Help
+    from phasetrack.views.tui.postmortem import Postmortem
     from phasetrack.views.tui.ranks import Ranks
     from phasetrack.views.tui.why import Why
 
-    makers: dict[str, Callable[[Look], View]] = {"ranks": Ranks, "why": Why, "boots": Boots, "help": Help}
+    makers: dict[str, Callable[[Look], View]] = {
+        "ranks": Ranks, "why": Why, "boots": Boots, "postmortem": Postmortem, "help": Help,
+    }  # fmt: skip
     return makers[name](look)

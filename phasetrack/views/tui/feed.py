@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from phasetrack.core.model import Snapshot
+    from phasetrack.views.tui.replay import Replay, Wish
 
 
 class Pages(Protocol):
@@ -34,6 +35,8 @@ class News:
     log_bytes: int = 0
     unread_bytes: int | None = None  # of what there was at the start; None once all of it has been read
     notice: str = ""  # about the source itself: missing, rotated, truncated
+    replay: Replay | None = None  # of a replay, where it stands
+    pinned: int | None = None  # an earlier boot was opened: where its text ends
 
     @property
     def is_reading(self) -> bool:
@@ -55,6 +58,17 @@ class Feed(Protocol):
     @property
     def notice(self) -> str:
         """A line about the source itself, while it matters."""
+
+    @property
+    def replay(self) -> Replay | None:
+        """Where a replay stands; None for what is live."""
+
+    @property
+    def pinned(self) -> int | None:
+        """Where the text of an earlier boot ends that is shown because it was asked for; None: it is the latest."""
+
+    def wish(self, wish: Wish) -> None:
+        """Take a wish of the user; it is granted with the next picture. For any thread."""
 
     def next(self) -> Snapshot | None:
         """Answer all that is known where it is worth a new picture; None: ask again.

@@ -19,7 +19,8 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("q", "leave with exit code 0; the last state is printed"),
             ("ctrl-c", "leave with 130"),
             ("ctrl-z", "stop; fg comes back"),
-            ("m r l w B", "main screen, ranks, log, why, boots"),
+            ("m r l w", "main screen, ranks, log, why"),
+            ("b p", "boots of this file, also B; post-mortem, a way into the log"),
             ("esc", "back"),
             ("j k g G", "down, up, top, bottom; arrows, home and end too"),
             ("ctrl-d ctrl-u", "half a page; space and b: a page"),
@@ -32,6 +33,16 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         (
             ("enter", "the first line of the chosen phase; enter again comes back"),
             ("+ -", "more or fewer lines of the log"),
+        ),
+    ),
+    (
+        "Replay",
+        (
+            ("space", "play, or stand still; at the end: from the beginning"),
+            ("left right", "10 s back, 10 s on"),
+            ("[ ] 0-9", "previous and next phase; tenths of the way"),
+            ("< >", "slower, faster: 1 to 1000 times"),
+            (":", "go to a time, a line, a phase, 40% or +90s"),
         ),
     ),
     (

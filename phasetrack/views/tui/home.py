@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from phasetrack.core.model import Outcome
-from phasetrack.views.tui import header
-from phasetrack.views.tui.acts import BOTTOM, TOP, Copy, Draw, OpenLog, Say, Size, steps
+from phasetrack.views.tui import header, scrubber
+from phasetrack.views.tui.acts import BOTTOM, TOP, Copy, Draw, OpenLog, Say, Size, Steer, steps
 from phasetrack.views.tui.endings import compact_phases, failure_lines, ready_lines
 from phasetrack.views.tui.look import BLANK, Line, Span
+from phasetrack.views.tui.replay import OpenBoot
 from phasetrack.views.tui.rows import focus, table, window
 from phasetrack.views.words import size as bytes_of
 
@@ -34,6 +35,8 @@ _STAMP = re.compile(r"\[\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d[^\]]{0,40})\] ")
 _UNCUT = 1000
 _CAUSE_ROWS = 12  # of a failure's screen, before the table of phases gives way
 _STEADY = 14  # rows of the table and the log together from which one may stay blank
+# A page of phases is no page: these keys mean something on every screen.
+_ELSEWHERE = {"b", " "}
 # The way out is shown however narrow the screen is.
 _KEPT_KEYS = 2
 KEYS = (("enter", "its log"), ("l", "log"), ("r", "ranks"), ("w", "why"), ("?", "help"), ("q", "quit"))
@@ -48,6 +51,7 @@ def home(
     selected: int | None = None,
     tail_rows: int = TAIL_ROWS,
     said: str = "",
+    named: tuple[tuple[str, str], ...] = KEYS,
 ) -> list[Line]:
     """The whole main screen, exactly ``size.height`` lines.
 
@@ -59,8 +63,9 @@ def home(
         selected: the row that the keys have chosen.
         tail_rows: at most so many lines of the log.
         said: an answer to the last key, instead of the key line.
+        named: the keys of the key line.
     """
-    foot = [keys(KEYS, size.width, look, said=said)] if size.height >= 8 else []
+    foot = [keys(named, size.width, look, said=said)] if size.height >= 8 else []
     head = _head(news, size, look, path)
     room = size.height - len(head) - len(foot)
     body = _body(news, Size(size.width, room), look, selected, tail_rows)
@@ -176,12 +181,15 @@ class Home:
 
     def lines(self, news: News, size: Size, said: str) -> list[Line]:
         """Draw."""
-        return home(news, size, self.look, path=self.path, selected=self.selected, tail_rows=self.tail_rows, said=said)
+        return home(
+            news, size, self.look, path=self.path, selected=self.selected, tail_rows=self.tail_rows, said=said,
+            named=KEYS if news.replay is None else scrubber.keys_of(self.look),
+        )  # fmt: skip
 
     def press(self, key: str, news: News, size: Size) -> Act | None:
         """Take a key."""
         known = news.known
-        if (move := steps(key, len(known.phases))) is not None:
+        if key not in _ELSEWHERE and (move := steps(key, len(known.phases))) is not None:
             return self._select(known, (focus(known) if self.selected is None else self.selected) + move)
         if key in TOP | BOTTOM:
             return self._select(known, 0 if key in TOP else len(known.phases) - 1)
@@ -190,6 +198,8 @@ class Home:
         if key == "escape" and self.selected is not None:
             self.selected = None
             return Draw()
+        if key == "escape" and news.pinned is not None:
+            return Steer(OpenBoot(None))
         if key in {"+", "-"}:
             self.tail_rows = min(max(self.tail_rows + (1 if key == "+" else -1), 0), size.height)
             return Draw()

@@ -159,12 +159,16 @@ class LogView:
 
     def _settle(self, lines: Lines, height: int) -> None:
         """Put the cursor where it belongs, and the page around it."""
+        size = 0 if self._pages is None else self._pages.size()
         if self._jump is not None:
-            self.cursor, self._jump = Row(lines.start(self._jump)), None
+            self.cursor = Row(lines.start(self._jump))
             self.top = self._move(lines, self.cursor, -(height // 3))
+            self._jump = None if self._jump < size else self._jump  # a replay is on its way there
         elif self.follow:
             self.cursor = self._end(lines)
             self.top = self._move(lines, self.cursor, 1 - height)
+        elif max(self.cursor.start, self.top.start) >= size:  # a replay went back behind it
+            self.cursor = self.top = self._end(lines)
         self._shown = self._page(lines, height)
         if self.cursor < self.top:
             self.top = self.cursor
@@ -270,7 +274,7 @@ class LogView:
 
     def press(self, key: str, news: News, size: Size) -> Act | None:
         """Take a key."""
-        lines = self._lines
+        lines, self._jump = self._lines, None
         if self._hunt is not None:
             self._hunt.is_off = True
             self._hunt = None

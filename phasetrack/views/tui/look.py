@@ -68,6 +68,8 @@ class Look:
     dot: str  # between parts of a line
     more: str  # text goes on
     cursor: str
+    border: str  # between two phases on a scrubber
+    here: str  # on a scrubber: the moment that is shown
     up: str
     down: str
     warning: str
@@ -183,12 +185,12 @@ def _fold(text: str, width: int) -> Iterator[str]:
 UNICODE = Look(
     ascii=False, pending="·", running="▶", done="✓", skipped="-", failed="✗", unfinished="?", between="…",
     full="█", full_open="▒", empty="░", rule="─", dot=" · ", more="…", cursor="▌", up="↑", down="▼", warning="!",
-    stop="■", rank_done="■", rank_running="▶", rank_pending="·", rank_failed="✗",
+    stop="■", border="┼", here="●", rank_done="■", rank_running="▶", rank_pending="·", rank_failed="✗",
 )  # fmt: skip
 ASCII = Look(
     ascii=True, pending=".", running=">", done="+", skipped="-", failed="x", unfinished="?", between="~",
     full="#", full_open="=", empty=".", rule="-", dot=" | ", more="...", cursor=">", up="^", down="v", warning="!",
-    stop="#", rank_done="#", rank_running=">", rank_pending=".", rank_failed="x",
+    stop="#", border="|", here="O", rank_done="#", rank_running=">", rank_pending=".", rank_failed="x",
 )  # fmt: skip
 
 

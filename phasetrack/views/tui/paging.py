@@ -119,7 +119,7 @@ class Lines:
         """Where the last line begins. What has been looked at is not looked at again: it may be long."""
         size = self._pages.size()
         seen, start = self._last
-        if start < self._pages.begin() or self._raw or not self._is_one_line(seen, size):
+        if start < self._pages.begin() or size < seen or self._raw or not self._is_one_line(seen, size):
             start = self.start(max(size - 1, 0))
         self._last = (size, start)
         return start
@@ -189,10 +189,10 @@ def _with_blanks(frame: bytes) -> str:
     return clean(frame) + " " * (len(frame) - len(frame.rstrip(b" ")))
 
 
-def tail(lines: Lines, rows: int) -> tuple[str, ...]:
-    """The last lines, the newest last; empty ones are left out."""
+def tail(lines: Lines, rows: int, end: int | None = None) -> tuple[str, ...]:
+    """The last lines, the newest last, or those before a byte; empty ones are left out."""
     found: list[str] = []
-    at: int | None = lines.last()
+    at: int | None = lines.last() if end is None else lines.start(end - 1)
     tried = 0
     while at is not None and len(found) < rows and tried < 4 * rows:
         if text := lines.text(at):

@@ -9,6 +9,7 @@ from phasetrack.views.tui import header
 from phasetrack.views.tui.endings import failure_lines, ready_lines
 from phasetrack.views.tui.look import plain_text
 from phasetrack.views.tui.rows import table
+from phasetrack.views.words import clock
 
 if TYPE_CHECKING:
     from phasetrack.views.tui.feed import News
@@ -21,6 +22,8 @@ def parting_text(news: News, path: str, width: int, look: Look) -> str:
     """The last state, as wide as the terminal."""
     known = news.known
     lines = header.identity(news, path, width, look, rows=2)
+    if news.replay is not None:
+        lines.append(look.line(look.cut(f"Replay, as it was known at {clock(news.replay.clock_s)}", width)))
     above = plain_text(lines)
     badge = "\n".join(line.strip() for line in plain_text(header.outcome(news, width, 2, look)).splitlines())
     lines = []
