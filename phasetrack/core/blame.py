@@ -58,6 +58,8 @@ class Blame:
         self._kind_of = kind_of
         self._failing: dict[tuple[str, str], Failing] = {}
         self._soft: set[int] = set()  # boots whose failure may be taken back
+        # echoes that do not even hold an exit code
+        self._plain_echoes = {rule.id for rule in patterns.rules if rule.where is Where.ECHO and not rule.cases}
 
     @property
     def is_failing(self) -> bool:
@@ -142,7 +144,23 @@ class Blame:
             return self._last_words(boot, event, rule, text)
         if cause.message != text and text not in boot.echoes and len(boot.echoes) < _ECHOES_KEPT:
             boot.echoes.append(text)
+        if rule.cases and cause.id in self._plain_echoes:
+            return self._better_echo(boot, cause, event, rule, at_s)
         return said
+
+    def _better_echo(self, boot: Boot, cause: Failure, event: Event, rule: Rule, at_s: float | None) -> Tellings:
+        """An exit code says more than that a process has gone."""
+        boot.failures = [failure for failure in boot.failures if failure.place != cause.place]
+        self._told(boot, self._failing_of(event).begin(event, at_s), rule)
+        told = boot.failures.pop()
+        message = f"{cause.message} {told.message}"
+        return self._keep(
+            boot,
+            replace(
+                told, place=cause.place, at_s=cause.at_s, phase=cause.phase, rank=cause.rank, message=message,
+                lines=(*cause.lines, *told.lines),
+            ),
+        )  # fmt: skip
 
     def _last_words(self, boot: Boot, event: Event, rule: Rule, text: str) -> Tellings:
         """A process has gone without tidying up: no failure by itself, but perhaps all that a kill leaves."""
@@ -154,9 +172,10 @@ class Blame:
     # --- what to tell -------------------------------------------------------------------------------
 
     def _told(self, boot: Boot, record: FailingRecord, rule: Rule | None) -> Tellings:
-        phase = _phase_at(boot, record.rank)
         clue = _clue_of(boot, record)
         kind, fields = self._kind(boot, record, rule, clue)
+        rank = record.rank or _dead_rank(boot, fields)
+        phase = _phase_at(boot, rank)
         cause, remedy = "", ""
         if kind is not None:
             values = _values(boot, record, clue, self._title(phase)) | dict(fields)
@@ -165,7 +184,7 @@ class Blame:
             id=kind.id if kind is not None else "uncaught",
             fatal=rule is None or rule.fatal,
             phase=phase,
-            rank=record.rank or None,
+            rank=rank or None,
             place=record.place,
             at_s=record.at_s,
             message=record.message,
@@ -227,6 +246,13 @@ def _said(failure: Failure) -> tuple[str, dict[str, Value]]:
         "id": failure.id, "fatal": failure.fatal, "rank": failure.rank, "phase": failure.phase,
         "message": failure.message, "begin_line": failure.place.line,
     }  # fmt: skip
+
+
+def _dead_rank(boot: Boot, fields: Mapping[str, Value]) -> str:
+    """The rank of which a parent says that it died, as the log's own lines call it."""
+    number = str(fields.get("dead_rank", ""))
+    ranks = [rank for rank in boot.ranks if number and str(axes(rank).get("TP", "")) == number]
+    return ranks[0] if len(ranks) == 1 else ""
 
 
 def _phase_at(boot: Boot, rank: str) -> str | None:

@@ -190,6 +190,9 @@ def failure_json(failure: Failure | None, zone: Zone) -> Json | None:
         "echoes": list(failure.echoes),
         "after_ready": failure.after_ready,
         "inferred": failure.inferred,
+        "repeats": failure.repeats,
+        "rank_is_guess": failure.mixed,
+        "clue": failure.clue or None,
     }
 
 

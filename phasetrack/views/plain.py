@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from phasetrack.core.answer import age_s
 from phasetrack.core.model import Outcome, VerdictState
+from phasetrack.views.cause import cause_text, issue_block
 from phasetrack.views.facts import shown_facts
 from phasetrack.views.rows import cells, last_ranks, share, total_s, usual
 from phasetrack.views.words import clock, duration, eta_words, glyph, iso, progress, size
@@ -122,12 +123,13 @@ def report_text(known: Snapshot, *, plain: bool = False, width: int = 80) -> str
     if known.phases:
         lines += [*_table(known, plain=plain), ""]
     for block in (
-        _failure(known),
+        cause_text(known, width),
         usual(known),
         last_ranks(known),
         _warnings(known),
         _facts(known, width),
         _boots(known),
+        issue_block(known) if known.outcome is Outcome.FAILED else [],
     ):
         lines += [*block, ""] if block else []
     return "\n".join(lines).rstrip() + "\n"
@@ -176,7 +178,7 @@ def outcome_line(known: Snapshot) -> str:
     if known.outcome is Outcome.STOPPED and known.ready_at_s is not None:
         return f"STOPPED; was ready at {at} after {duration(known.startup_s)}."
     if known.outcome is Outcome.FAILED and known.ready_at_s is not None:
-        return f"FAILED while serving; was ready at {at} after {duration(known.startup_s)}."
+        return f"FAILED while serving; was ready at {at} after {duration(known.startup_s)}. {known.verdict.because}"
     if known.outcome is Outcome.NONE:
         return known.verdict.because
     return f"{str(known.outcome).upper()}. {known.verdict.because}"
@@ -202,20 +204,6 @@ def _table_row(row: PhaseRow, total: float | None, *, plain: bool) -> str:
         f"  {cell.progress:<15} {cell.ranks:>5} {cell.silent:>7}"
     )
     return line.rstrip() + (f"  {cell.note}" if cell.note else "")
-
-
-def _failure(known: Snapshot) -> list[str]:
-    failure = known.failure
-    if failure is None:
-        return []
-    where = " ".join(part for part in (failure.phase or "", failure.rank or "", f"line {failure.place.line}") if part)
-    lines = [f"First cause ({where}):", f"  {failure.message}"]
-    lines += [f"  why:  {failure.cause}"] if failure.cause else []
-    lines += [f"  do:   {failure.remedy}"] if failure.remedy else []
-    if len(failure.ranks) > 1:
-        lines.append(f"  {len(failure.ranks)} ranks say the same: {', '.join(failure.ranks[:8])}")
-    lines += [f"  then: {echo}" for echo in failure.echoes[:3]]
-    return lines
 
 
 def _warnings(known: Snapshot) -> list[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from textwrap import indent, wrap
 from typing import TYPE_CHECKING
 
+from phasetrack.core.advice import names_in
 from phasetrack.core.model import Where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from phasetrack.core.check import Problem
-    from phasetrack.core.model import PatternSet, Rule
+    from phasetrack.core.model import Case, PatternSet, Rule
 
 _WIDTH = 80
 # Where a failure rule looks, in words.
@@ -20,6 +21,7 @@ _WHERE = {
     Where.EXCEPTION: "the last line of a traceback",
     Where.LINE: "a line that says it all",
     Where.ECHO: "a consequence of an earlier failure, never a cause",
+    Where.CLUE: "a line that fails nothing, but explains a failure that comes with it",
 }
 
 
@@ -51,6 +53,12 @@ def _facts(rule: Rule) -> Iterator[str]:
         yield f"  activity  {rule.title or rule.activity} (inside the phase)"
     if rule.where is not None:
         yield f"  looks at  {_WHERE[rule.where]}"
+    if rule.hang:
+        yield "  means     the engine hangs: stuck, and failed once its process goes"
+    if rule.secondary:
+        yield "  means     usually a consequence: it gives way to any other cause of the same moment"
+    if rule.vague:
+        yield "  means     less than any other kind that knows the line"
     if rule.ends:
         yield f"  ends      {', '.join(rule.ends)}"
     if rule.generic:
@@ -66,6 +74,17 @@ def _meaning(rule: Rule) -> Iterator[str]:
             yield from ("", f"{head}:", _paragraph(text))
     for phase, text in rule.remedies.items():
         yield from ("", f"Remedy in {phase}:", _paragraph(text))
+    for case in rule.cases:
+        yield from ("", f"{_condition(case)}:", *map(_paragraph, filter(None, (case.cause, case.remedy))))
+
+
+def _condition(case: Case) -> str:
+    """When a case applies."""
+    parts = [f"in {case.phase}"] if case.phase else []
+    parts += [f"{case.of} is like  {case.like}"] if case.of else []
+    named = sorted({*names_in(case.cause), *names_in(case.remedy)})
+    parts += [f"the log tells {', '.join(named)}"] if named else []
+    return "Where " + ", and ".join(parts or ["nothing better is known"])
 
 
 def _samples(rule: Rule) -> Iterator[str]:
@@ -75,7 +94,7 @@ def _samples(rule: Rule) -> Iterator[str]:
 
 
 def _paragraph(text: str) -> str:
-    return indent("\n".join(wrap(text, _WIDTH - 2)), "  ")
+    return indent("\n".join(wrap(text, _WIDTH - 2, break_on_hyphens=False)), "  ")
 
 
 def check_text(patterns: PatternSet, problems: Sequence[Problem]) -> str:
