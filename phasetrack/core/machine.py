@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from phasetrack.core import plan, tracks
 from phasetrack.core.blame import Blame, first_cause
 from phasetrack.core.model import Basis, BootSummary, Outcome, Record, Role, Warned, Where
+from phasetrack.core.shortfall import shards_named, shortfalls
 from phasetrack.core.state import (
     GRAPHS,
     LOADS,
@@ -559,6 +560,9 @@ class Machine:
                 if span.is_open and row.phase != "http_up":
                     self._close_at(boot, span, at, Basis.LOGGED if row.phase == "warmup" else Basis.INFERRED)
         self._tell("ready", boot, {"phase": "ready", "node": boot.headless})
+        for short in shortfalls(boot):
+            boot.warnings.setdefault(short.id, short)
+            self._tell("warning", boot, {"id": short.id, "message": short.message})
         self._tell("outcome", boot, {"outcome": str(boot.outcome)})
 
     def _close_at(self, boot: Boot, span: Span, at: float | None, basis: Basis) -> None:
@@ -585,6 +589,7 @@ class Machine:
     def _bar(self, boot: Boot, event: Event, bar: Bar, rule: Rule, at: float | None) -> None:
         if boot.is_over:
             return
+        boot.shards_named = max(boot.shards_named, shards_named(bar.desc))
         if rule.activity is not None:
             self._activity_bar(boot, event, bar, rule, at)
             return

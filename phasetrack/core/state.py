@@ -215,6 +215,7 @@ class Boot:
     stamped: int = 0
     odd: int = 0
     nodes: set[int] = field(default_factory=set)
+    shards_named: int = 0  # as the names of downloaded files count them
     library: bool = False  # its own stamps have a library's form
 
     @property

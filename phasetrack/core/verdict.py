@@ -214,8 +214,11 @@ def _ready(known: Snapshot, hard: Verdict | None, *, headless: bool) -> Verdict:
     refused = next((rung for rung in known.rungs if rung.id == "health" and rung.ok is False), None)
     if refused is not None:
         return Verdict(VerdictState.DEGRADED, f"Ready by its log, but {refused.detail}.", (Sign(refused.detail),))
-    if any(warning.asked is not None for warning in known.warnings):
-        return Verdict(VerdictState.DEGRADED, "Ready, but with less than was asked for; see the warnings.")
+    less = [warning.message for warning in known.warnings if warning.asked is not None]
+    if less:
+        more = f" (and {len(less) - 1} more)" if len(less) > 1 else ""
+        said = f"Ready, but not as asked: {_lower(less[0].rstrip('.'))}{more}."
+        return Verdict(VerdictState.DEGRADED, said, tuple(map(Sign, less)))
     cold = next((rung for rung in known.rungs if rung.id == "warm" and rung.ok is False), None)
     if cold is not None:
         return Verdict(VerdictState.READY, f"The server is ready, but not warm: {cold.detail}.")
