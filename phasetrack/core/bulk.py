@@ -23,6 +23,7 @@ LINES = 32
 
 # A rank that a boot has not shown before ends the run, and is known from then on.
 _RANKS_KEPT = 64
+_LF = ord("\n")
 _NEVER = re.compile(rb"(?!)")
 
 
@@ -61,6 +62,10 @@ class BulkRuns:
         if found is not None:
             lines += buffer.count(b"\n", end, found.end())
             end = found.end()
+        elif lines and buffer[end - 1] != _LF:
+            lines -= 1
+        if end > position and buffer[end - 1] != _LF:  # a record is glued to the last line: its [ looked like an end
+            end = buffer.rfind(b"\n", position, end) + 1 or position
         return (end, lines) if lines else None
 
     def _look(self, buffer: bytes) -> None:

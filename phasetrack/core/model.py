@@ -132,7 +132,8 @@ class Bulk(NamedTuple):
 
     lines: int
     place: Place  # of the first line
-    last: str  # the line that moves the time furthest
+    newest: str  # the line that moves the time furthest: ranks write out of turn
+    last: str
     bytes: int
 
 

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 # server_args lines are 15 kB, request dumps reach megabytes; nothing that a rule knows is longer than this.
 LIMIT = 64 * 1024
 
+# Ranks write out of turn, but no rank so late: the newest stamp of a run stands in its last bytes.
+_TURN_BYTES = 8 * 1024
+
 # A character class alone is found several times faster than an alternation: this is the hot loop.
 _STOP = re.compile(rb"[\n\r\x1b\x00]")
 # A cursor goes up by a few lines only; without a bound an escape's tail could not be told from a text.
 _CUT = re.compile(rb"\r*\n|\r+|\x1b\[\d{0,4}A|\x00+")
 _UNSURE = re.compile(rb"\r+")
 _UNSURE_TAIL = re.compile(rb"(?:\r+|\x1b(?:\[\d{0,4})?)\Z")
-# of lines that may be swallowed; as text they are in the order of time
-_STAMP = re.compile(rb"\[([\d: .-]{19,29})")
-_STAMPS = re.compile(rb"\n" + _STAMP.pattern)
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]?"  # CSI, also one cut short
     r"|[\]P^_X][^\x07\x1b]*(?:\x07|\x1b\\|\Z)?"  # OSC, DCS, PM, APC, SOS
@@ -168,22 +168,25 @@ class Segmenter:
         return found
 
     def _step_over(self, buffer: bytes, position: int, end: int, lines: int) -> Bulk:
-        newest = _newest(buffer, position, end)
-        found = Bulk(lines, Place(self._line, 1, self._offset + position), clean(newest), end - position)
+        told = _last_lines(buffer, position, end)
+        newest, last = clean(max(told, key=_stamp)), clean(told[-1])
+        found = Bulk(lines, Place(self._line, 1, self._offset + position), newest, last, end - position)
         self._line = None if self._line is None else self._line + lines
         self.frames += lines
         return found
 
 
-def _newest(buffer: bytes, position: int, end: int) -> bytes:
-    """Find the line of a run that moves the time furthest: ranks write out of turn, so that is not always the last."""
-    last = buffer.rfind(b"\n", position, end - 1) + 1 or position
-    first = _STAMP.match(buffer, position)
-    stamp = max(_STAMPS.findall(buffer, max(position - 1, 0), end), default=b"")
-    stamp = stamp if first is None else max(stamp, first[1])
-    if not buffer.startswith(stamp, last + 1):
-        last = buffer.rfind(b"[" + stamp, position, end)
-    return buffer[last : buffer.find(b"\n", last, end)]
+def _last_lines(buffer: bytes, position: int, end: int) -> list[bytes]:
+    """The lines at the end of a run, one at least."""
+    floor = max(position, end - _TURN_BYTES)
+    if floor > position:
+        floor = (buffer.find(b"\n", floor, end - 1) + 1) or position
+    return buffer[floor:end].split(b"\n")[:-1]
+
+
+def _stamp(line: bytes) -> bytes:
+    """The engine's stamp at a line's begin: as text it sorts as its time does."""
+    return line[:24]
 
 
 def _find_cut(buffer: bytes, position: int) -> re.Match[bytes] | None:

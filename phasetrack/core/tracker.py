@@ -67,6 +67,7 @@ class Tracker:
         notes: Notes | None = None,
         early: tuple[int, float] | None = None,
         midway: bool = False,
+        hurry: bool = True,
     ) -> None:
         """Begin at a place of a stream.
 
@@ -81,6 +82,7 @@ class Tracker:
             notes: takes the time of every line and frame, for a replay.
             early: where, before ``offset``, the boot began that the first line opens, and when (log clock).
             midway: the first line opens a boot; what it may be glued to is another's.
+            hurry: take the short ways for serving lines and for bars; the answers are the same without.
         """
         self._patterns = patterns
         self._path = path
@@ -92,7 +94,7 @@ class Tracker:
         self._bulk = BulkRuns(patterns.bulk)
         self._until = None if until_s is None else Until(patterns, until_s)
         self._machine.state.keep = boot
-        self._midway = midway
+        self._midway, self._hurry = midway, hurry
         if early is not None:
             self._machine.state.preambles[""] = Place(None, 1, early[0]), early[1]
         self._notes = notes
@@ -103,6 +105,7 @@ class Tracker:
         self._outside = Outside()
         self._buried: set[int] = set()  # boots that evidence has ended, and whose end was told
         self._judged_s = float("-inf")
+        self.latest: Snapshot | None = None  # what was judged last, about every second: a screen need not ask again
         self._ended = False
         self._stopped = False
         self._priors: Priors | None = None
@@ -141,7 +144,7 @@ class Tracker:
             if item.recorded_s is not None and item.data:
                 read = self._segmenter.offset + self._segmenter.pending
                 self._recorded.append((read + len(item.data), item.recorded_s))
-            self._segmenter.paints = not self._recorded and self._notes is None and self._until is None
+            self._segmenter.paints = self._hurry and not (self._recorded or self._notes or self._until)
             records = list(self._take(self._segmenter.feed(item.data)))
             if item.arrived_s is not None and item.data and self._spoke is not False:
                 self._output_s = item.arrived_s
@@ -172,6 +175,7 @@ class Tracker:
     def _judge(self, now_s: float | None) -> list[Record]:
         """Keep this moment's verdict and estimate; tell where evidence has ended a boot that its log leaves open."""
         known, self._told = self._look(now_s)
+        self.latest = known
         self._judged_s = self._judged_s if now_s is None else now_s
         self._outside.remember(known.verdict)
         boot = self._shown()
@@ -225,7 +229,7 @@ class Tracker:
 
     def _settle(self) -> None:
         state = self._machine.state
-        if not self._serves():
+        if not (self._hurry and self._serves()):
             self._segmenter.swallow = None
         elif self._segmenter.swallow is None:
             self._bulk.speak(rank for boot in state.live.values() for rank in boot.ranks)
@@ -256,8 +260,8 @@ class Tracker:
 
     def _step_over(self, run: Bulk) -> Iterator[Record]:
         self._spoke = True
-        event = self._classifier.stamp(Segment(run.last, run.place, SegmentEnd.LF))
-        yield from self._machine.bulk(run, event)
+        for line in dict.fromkeys((run.newest, run.last)):
+            yield from self._machine.bulk(run, self._classifier.stamp(Segment(line, run.place, SegmentEnd.LF)))
         if self._notes is not None:
             self._notes.step_over(run, self._machine.at_s)
 

@@ -33,7 +33,7 @@ class Until:
     def is_past(self, item: Segment | Bulk, timed: Callable[[Event], Event]) -> bool:
         """Read the next segment; answer whether it is later than the moment."""
         run = item if isinstance(item, Bulk) else None
-        segment = Segment(item.last, item.place, End.LF) if isinstance(item, Bulk) else item
+        segment = Segment(item.newest, item.place, End.LF) if isinstance(item, Bulk) else item
         for event in self._classifier.classify(segment):
             if run is not None:
                 self._machine.bulk(run, timed(event))
