@@ -11,6 +11,7 @@ A pack's ``cause`` and ``remedy`` name facts in braces: ``--mem-fraction-static 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from math import ceil
 from string import Formatter
 from typing import TYPE_CHECKING
@@ -48,11 +49,17 @@ def advise(rule: Rule, values: Mapping[str, Value], phase: str | None) -> tuple[
         values: all that is known by name: facts, arguments, derived facts, the rule's own groups.
         phase: the phase in which it failed.
     """
-    known = {name: text for name, value in values.items() if (text := words(name, value))}
+    known = {name: text for name in _names_of(rule) if (text := words(name, values.get(name)))}
     case = next((case for case in rule.cases if _applies(case, known, phase)), None)
     cause = (case.cause if case is not None else "") or rule.cause
     remedy = (case.remedy if case is not None else "") or rule.remedies.get(phase or "", rule.remedy)
     return fill(cause, known), fill(remedy, known)
+
+
+def _names_of(rule: Rule) -> set[str]:
+    """All that a rule's advice may name."""
+    cases = [text for case in rule.cases for text in (case.cause, case.remedy, f"{{{case.of}}}" if case.of else "")]
+    return {name for text in (rule.cause, rule.remedy, *rule.remedies.values(), *cases) for name in names_in(text)}
 
 
 def headline(failure: Failure) -> str:
@@ -74,12 +81,13 @@ def fill(template: str, known: Mapping[str, str]) -> str:
     return _TWO_STOPS.sub(".", text)
 
 
-def names_in(template: str) -> list[str]:
+@lru_cache(maxsize=2048)
+def names_in(template: str) -> tuple[str, ...]:
     """The names in braces."""
-    return [name for _, name, _, _ in Formatter().parse(template) if name is not None]
+    return tuple(name for _, name, _, _ in Formatter().parse(template) if name is not None)
 
 
-def bare_names_in(template: str) -> list[str]:
+def bare_names_in(template: str) -> tuple[str, ...]:
     """The names in braces outside all parentheses: they must be known."""
     return names_in(_PARENTHESIS.sub("", template))
 

@@ -19,6 +19,7 @@ Rules:
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -178,8 +179,7 @@ class Blame:
         phase = _phase_at(boot, rank)
         cause, remedy = "", ""
         if kind is not None:
-            values = _values(boot, record, clue, self._title(phase)) | dict(fields)
-            cause, remedy = advise(kind, values, phase)
+            cause, remedy = advise(kind, _values(boot, record, clue, self._title(phase), fields), phase)
         failure = Failure(
             id=kind.id if kind is not None else "uncaught",
             fatal=rule is None or rule.fatal,
@@ -280,21 +280,22 @@ def _is_far(clue: Clue, record: FailingRecord) -> bool:
     return abs(record.place.offset - clue.place.offset) > _CLUE_BYTES
 
 
-def _values(boot: Boot, record: FailingRecord, clue: Clue | None, title: str) -> dict[str, Value]:
+def _values(
+    boot: Boot, record: FailingRecord, clue: Clue | None, title: str, fields: Mapping[str, Value]
+) -> Mapping[str, Value]:
     """All that advice may name."""
-    facts: dict[str, Value] = {name: value for name, value in boot.args.items() if not isinstance(value, dict)}
-    facts |= {name: value for name, (_, value) in boot.facts.items()}
-    facts |= dict(derived(facts))
     frame = record.frame
-    exception = record.exceptions[0] if record.exceptions else None
-    return facts | {
-        "exception": exception,
+    of_record: dict[str, Value] = {
+        "exception": record.exceptions[0] if record.exceptions else None,
         "frame": None if frame is None else f"{frame.name} ({frame.path.rpartition('/')[2]}, line {frame.line})",
         "source": record.source or None,
         "phase": title or None,
         "rank": record.rank or None,
         "clue": None if clue is None else clue.text,
     }
+    facts = {name: value for name, (_, value) in boot.facts.items()}
+    known = ChainMap(facts, boot.args)
+    return ChainMap(dict(fields), of_record, facts, dict(derived(known)), boot.args)
 
 
 # --- the first cause --------------------------------------------------------------------------------

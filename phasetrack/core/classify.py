@@ -36,15 +36,22 @@ _MESSAGE_LIMIT = 32 * 1024
 class Matcher:
     """One rule, compiled when first needed."""
 
-    __slots__ = ("_compiled", "_pattern", "dead", "needle", "order", "rule")
+    __slots__ = ("_compiled", "_needle", "_pattern", "dead", "order", "rule")
 
     def __init__(self, rule: Rule, order: int) -> None:
         """Hold a rule and its place in the order of the files."""
         self.rule, self.order = rule, order
         self.dead = ""  # why it was switched off
-        self.needle = _needle(rule.match or "")
+        self._needle: str | None = None
         self._pattern = rule.match if rule.match is not None else rule.bar or r"\Z"
         self._compiled: re.Pattern[str] | None = None
+
+    @property
+    def needle(self) -> str:
+        """A text that every match must hold; only rules without literal first letters are looked up by it."""
+        if self._needle is None:
+            self._needle = _needle(self.rule.match or "")
+        return self._needle
 
     def match(self, message: str) -> re.Match[str] | None:
         """Match from the start of the message. A rule over its time is switched off and matches no more."""
@@ -78,7 +85,7 @@ class Classifier:
         self.exceptions: list[Matcher] = []  # they look at the last line of a traceback only
         self.matchers: list[Matcher] = []
         self._by_key: dict[str, list[Matcher]] = {}
-        self._loose: list[Matcher] = []
+        self._loose: list[tuple[str, Matcher]] = []
         bars = [(order, rule) for order, rule in enumerate(patterns.rules) if rule.bar is not None]
         self._bars = [Matcher(rule, order) for order, rule in bars if not rule.inside]
         self._inside: dict[str, list[Matcher]] = {}  # engine -> rules that act in its boots only
@@ -106,7 +113,7 @@ class Classifier:
             return
         heads = literal_heads(matcher.rule.match or "")
         if not heads or min(map(len, heads)) < _KEY:
-            self._loose.append(matcher)
+            self._loose.append((matcher.needle, matcher))
             return
         for key in {head[:_KEY] for head in heads}:
             self._by_key.setdefault(key, []).append(matcher)
@@ -173,8 +180,8 @@ class Classifier:
         for matcher in self._by_key.get(message[:_KEY], ()):
             if (best is None or matcher.order < best.order) and matcher.match(message) is not None:
                 best = matcher
-        for matcher in self._loose:
-            if (best is None or matcher.order < best.order) and matcher.needle in message and matcher.match(message):
+        for needle, matcher in self._loose:
+            if needle in message and (best is None or matcher.order < best.order) and matcher.match(message):
                 best = matcher
         return best
 
@@ -271,7 +278,9 @@ def _finite(text: str) -> float:
 
 # --- reading a pattern's literal text ---------------------------------------------------------------
 
-_SPECIAL = set(".^$*+?{}[]|()")
+_PLAIN = re.compile(r"(?:[^.^$*+?{}\[\]|()\\]|\\[^A-Za-z0-9])*")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_OPTIONAL = "?*{"
 
 
 @lru_cache(maxsize=4096)
@@ -294,6 +303,8 @@ def literal_heads(pattern: str) -> tuple[str, ...]:
 
 
 def _has_top_alternative(pattern: str) -> bool:
+    if "|" not in pattern:
+        return False
     depth, k = 0, 0
     while k < len(pattern):
         char = pattern[k]
@@ -321,24 +332,14 @@ def _leading_group(pattern: str) -> tuple[str | None, str]:
 
 def _literal(pattern: str) -> tuple[str, bool]:
     """Read the literal text at the start of a pattern, and whether it is all of it."""
-    text: list[str] = []
-    k = 0
-    while k < len(pattern):
-        char = pattern[k]
-        if char == "\\" and k + 1 < len(pattern) and not pattern[k + 1].isalnum():
-            text.append(pattern[k + 1])
-            k += 2
-        elif char in _SPECIAL or char == "\\":
-            if char in "?*{" and text:
-                text.pop()
-            return "".join(text), False
-        else:
-            text.append(char)
-            k += 1
-    return "".join(text), True
+    found = _PLAIN.match(pattern)
+    end = 0 if found is None else found.end()
+    text = _ESCAPED.sub(r"\1", pattern[:end])
+    if pattern[end : end + 1] in _OPTIONAL and end < len(pattern):
+        text = text[:-1]
+    return text, end == len(pattern)
 
 
-@lru_cache(maxsize=4096)
 def _needle(pattern: str) -> str:
     """Find the longest literal text that every match must hold; empty where none is sure."""
     if _has_top_alternative(pattern):

@@ -40,6 +40,8 @@ _OUTER_FRAMES = 4
 # Lines kept of a record, of its beginning and of its end; a CUDA graph failure's chain reaches 150.
 _HEAD, _LIMIT = 12, 400
 _MESSAGE_LIMIT = 600
+# Where nothing of a traceback is still to come.
+_DONE = BEHIND | {At.OPEN}
 # More ranks than this do not run in one log; a hostile log could open as many records as it has lines.
 _OPEN_LIMIT = 1024
 # So many stamped lines of others, none of which opens a record, may stand in a record.
@@ -130,11 +132,12 @@ class Failing:
 
     def stamped(self, rank: str) -> None:
         """Take notice of a stamped line: it ends its own rank's record, and in the end all others."""
-        self._before = list(self._orphans)
-        self._orphans.clear()
+        if self._orphans or self._before:
+            self._before = list(self._orphans)
+            self._orphans.clear()
         for record in list(self._open.values()):
             record.idle += 1
-            done = record.is_complete and self._weave.at(record.key) in BEHIND
+            done = self._weave.at(record.key) in _DONE
             if (record.rank == rank and (rank or done)) or record.idle > _PATIENCE:
                 self._close(record)
             else:
