@@ -228,6 +228,11 @@ class Session:
         """Tell all that is known, as of now."""
         return self._tracker.snapshot(None if self.ended else time.time())
 
+    @property
+    def latest(self) -> Snapshot | None:
+        """What was known about a second ago at most, at no cost; None before the first look."""
+        return self._tracker.latest
+
     def due_s(self) -> float:
         """How long until a sampler wants to look."""
         now = time.monotonic()

@@ -55,8 +55,11 @@ class Watch:
         self._session: Session = open_session(say=self._say, tap=self._tap)
         followed = isinstance(self._session.source, Follower)
         self.pages = LogPages(path if followed else None)
+        if followed:
+            self.pages.take(self._session.begins, self._session.begins)  # what stands before can be looked at
         self._drawn_s = 0.0
         self._moved = False
+        self._shown: Snapshot | None = None  # the session's own look that is drawn
         self._wishes: queue.SimpleQueue[Wish] = queue.SimpleQueue()
         self._opened: Snapshot | None = None  # an earlier boot
         self.replay = None
@@ -70,19 +73,29 @@ class Watch:
         """Take what is new; answer all that is known where it is worth a new picture, after a short wait at most."""
         while not self._wishes.empty():
             self._grant(self._wishes.get())
-        now = time.monotonic()
-        due = self._drawn_s + (self._period_s if self._moved else _TICK_S)
-        wait_s = min(max(due - now, 0.0), _SLICE_S)
-        if self._session.ended:
-            time.sleep(wait_s)
+        session, size = self._session, self.pages.size()
+        left_s = max(self._drawn_s + (self._period_s if self._moved else _TICK_S) - time.monotonic(), 0.0)
+        if session.ended:
+            time.sleep(min(left_s, _SLICE_S))
         else:
-            size = self.pages.size()
-            self._moved |= bool(self._session.poll(wait_s)) or self.pages.size() != size
-        now = time.monotonic()
-        if now < self._drawn_s + (self._period_s if self._moved else _TICK_S):
-            return None
-        self._drawn_s, self._moved = now, False
-        return self._session.snapshot() if self._opened is None else self._opened
+            self._moved |= bool(session.poll(min(left_s, _SLICE_S))) or self.pages.size() != size
+        return self._picture(time.monotonic())
+
+    def _picture(self, now: float) -> Snapshot | None:
+        """What is worth drawing: news, not too often; else what the session itself looked at to judge it."""
+        session = self._session
+        since_s = now - self._drawn_s
+        if self._moved or session.ended or since_s > 2 * _TICK_S:
+            if since_s < (self._period_s if self._moved else _TICK_S):
+                return None
+            known = session.snapshot()
+        else:
+            latest = session.latest
+            if latest is None or latest is self._shown:
+                return None
+            known = latest
+        self._drawn_s, self._moved, self._shown = now, False, session.latest
+        return known if self._opened is None else self._opened
 
     def _grant(self, wish: Wish) -> None:
         if isinstance(wish, OpenBoot):

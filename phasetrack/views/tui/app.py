@@ -98,7 +98,7 @@ class Spool:
     def _follow(self, feed: Feed) -> None:
         from phasetrack.views.tui.paging import Lines, tail
 
-        lines = Lines(feed.pages)
+        lines, prepared = Lines(feed.pages), False
         while not self._stopping.is_set():
             if (known := feed.next()) is None:
                 continue
@@ -106,6 +106,9 @@ class Spool:
             size, text = feed.pages.size(), tail(lines, rows, feed.pinned)
             self._news = News(known, text, size, feed.unread_bytes, feed.notice, feed.replay, feed.pinned)
             self._poke()
+            if not prepared:
+                self._desk.prepare()
+                prepared = True
 
 
 class Screen(App[int]):

@@ -69,6 +69,14 @@ class Desk:
                 self._pager.open(*self._log)
         return self._pager
 
+    def prepare(self) -> None:
+        """Load the code of the views before a key asks for them. For the feed's thread."""
+        import phasetrack.views.tui.boots
+        import phasetrack.views.tui.help
+        import phasetrack.views.tui.logview
+        import phasetrack.views.tui.ranks
+        import phasetrack.views.tui.why  # noqa: F401
+
     def open_log(self, pages: Pages, poke: Callable[[], None]) -> None:
         """Take the log's bytes; ``poke`` asks for a new picture. For the feed's thread."""
         self._log = pages, poke

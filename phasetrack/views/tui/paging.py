@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from phasetrack.views.tui.feed import Pages
 
 _BLOCK = 64 * 1024
+_LARGE = 1 << 20  # and while nothing is found
 _AHEAD = 64  # bytes behind a place that tell what a carriage return there means
 # How far a terminator is looked for: beyond it a line is cut. Larger than any line of a bar that was ever seen.
 _FAR = 64 << 20
@@ -50,8 +51,9 @@ class Lines:
         offset = min(max(offset, first), self._pages.size())
         low = max(offset - _FAR, first)
         stop = offset
+        block = self._block
         while stop > low:
-            begin = max(stop - self._block, low)
+            begin, block = max(stop - block, low), min(2 * block, _LARGE)
             back = max(begin - 1, low)  # a redraw is known by the byte before it
             ahead = self._pages.read(back, stop - back + _AHEAD)
             at = ahead.rfind(b"\n", 0, stop - back) + 1
@@ -80,22 +82,22 @@ class Lines:
         position, begun = start, not self._raw
         if start == self._open[0] and not self._raw:
             position = self._open[1]
+        size = self._block
         while position - start < _FAR:
-            block = self._pages.read(position, self._block)
+            block = self._pages.read(position, size)
             if not block:
                 self._open = (start, position)
                 return None
             whole = len(block)
             if self._raw:
                 # What a run of carriage returns at the end means is seen with the next block.
-                block = block.rstrip(b"\r") if len(block) == self._block else block
-                block = block or b"\r" * whole
+                block = (block.rstrip(b"\r") if whole == size else block) or block
             skip = 0 if begun else len(block) - len(block.lstrip(b"\r"))
             begun = begun or skip < len(block)
             at = self._stop_in(block, skip)
             if at is not None:
                 return position + at
-            position += len(block)
+            position, size = position + len(block), min(2 * size, _LARGE)
         return position
 
     def _stop_in(self, block: bytes, skip: int) -> int | None:
