@@ -44,6 +44,8 @@ _SLICE_S = 0.2
 _PATIENCE_S = 0.15
 # Of a phase that has run for longer than this at the present speed, "previous" means its own begin.
 _AGAIN_S = 2.0
+# A second that was asked for is shown, whatever the last digits of its sum are.
+_ROUNDED_S = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +303,7 @@ class Player:
 
     def _stands(self, reel: Reel, known: Snapshot) -> Replay:
         at, part = reel.rerun.at_s, reel.part
-        clock_s = self._tape.schedule.clock(at)
+        clock_s = self._tape.schedule.clock(at + _ROUNDED_S)
         way = None
         if self._goal is not None:
             way = (at - part.begin_s) / max(self._goal - part.begin_s, 1e-9)

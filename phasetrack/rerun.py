@@ -14,7 +14,8 @@ import time
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from math import floor, inf
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasetrack.core.key import key_of
 from phasetrack.core.model import Chunk, Closed, Priors, Tick
@@ -22,7 +23,6 @@ from phasetrack.core.tracker import Tracker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
 
     from phasetrack.core.model import BootKey, Record, Snapshot
     from phasetrack.core.schedule import Piece
@@ -260,6 +260,10 @@ class _Looks:
         return found if found < end else inf
 
 
+def _mapping(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(values)
+
+
 class _Freezer(pickle.Pickler):
     def __init__(self, out: io.BytesIO, shared: Sequence[object]) -> None:
         super().__init__(out, pickle.HIGHEST_PROTOCOL)
@@ -267,6 +271,10 @@ class _Freezer(pickle.Pickler):
 
     def persistent_id(self, one: Any) -> int | None:
         return self._numbers.get(id(one))
+
+    def reducer_override(self, one: Any) -> Any:
+        """A read-only mapping cannot be pickled as it is."""
+        return (_mapping, (dict(one),)) if isinstance(one, MappingProxyType) else NotImplemented
 
 
 class _Thawer(pickle.Unpickler):

@@ -150,9 +150,8 @@ class Schedule:
         k = next((k for k in range(low, high) if self.told_s[k] >= clock_s), None)
         if k is None:
             return begin_s if clock_s <= first else end_s if clock_s <= last else None
-        at = self._when_told(self.told_at[k])
-        before = max(self._when_told(self.told_at[k - 1]), begin_s) if k else begin_s
-        return max(at - (self.told_s[k] - clock_s), before)
+        known_s, since = (self.told_s[k - 1], self._when_told(self.told_at[k - 1])) if k > low else (first, begin_s)
+        return min(since + max(clock_s - known_s, 0.0), self._when_told(self.told_at[k]))
 
     def _when_told(self, offset: int) -> float:
         return self.when(offset).at_s
