@@ -78,10 +78,9 @@ class Blame:
         """Take notice of a stamped line: it ends records."""
         self._failing_of(event).stamped(event.prefix.rank)
 
-    def text(self, event: Event, at_s: float | None) -> FailingRecord | None:
-        """Take an untimed line; answer the record that it has made or kept certain."""
-        record = self._failing_of(event).text(event, at_s)
-        return record if record is not None and record.is_certain else None
+    def text(self, event: Event, at_s: float | None) -> list[FailingRecord]:
+        """Take an untimed line; answer the records that it has made or kept certain."""
+        return [record for record in self._failing_of(event).text(event, at_s) if record.is_certain]
 
     def forget(self, tag: str, boot: Boot) -> None:
         """Another boot of the same server has begun."""
@@ -131,8 +130,8 @@ class Blame:
         stamped_s = None if event.continued else at_s  # an untimed line may stand long after the stamp before it
         clue = Clue(rule, event.text[:_ECHO_LIMIT], event.prefix.rank, stamped_s, event.place, event.fields)
         boot.clues = [*boot.clues[1 - _CLUES_KEPT :], clue]
-        record = self._failing_of(event).text(event, at_s) if event.continued else None
-        return [] if record is None or not record.is_certain else self._told(boot, record, record.rule)
+        records = self.text(event, at_s) if event.continued else []
+        return [told for record in records for told in self._told(boot, record, record.rule)]
 
     def _echo(self, boot: Boot, event: Event, rule: Rule, at_s: float | None) -> Tellings:
         said: Tellings = []

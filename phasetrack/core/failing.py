@@ -143,8 +143,8 @@ class Failing:
             else:
                 self._weave.hush(record.key)
 
-    def text(self, event: Event, at_s: float | None) -> FailingRecord | None:
-        """Take an untimed line; answer the record to which it gave an exception or more of its text, if any."""
+    def text(self, event: Event, at_s: float | None) -> list[FailingRecord]:
+        """Take an untimed line; answer the records to which it gave an exception, or more of its text."""
         text, rank = event.text, event.prefix.rank
         tagged = [record for record in self._open.values() if rank and record.rank == rank]
         if tagged:
@@ -156,8 +156,12 @@ class Failing:
                 self._traceback(event, at_s)
             elif not self._open and text:
                 self._orphans.append(text)
-            return None
-        return self._took(self._open[key], text)
+            return []
+        swapped = None if tagged else self._weave.swapped
+        if swapped is not None:
+            self._read(self._open[swapped], self._weave.lines(swapped))
+        records = [self._took(self._open[key], text), None if swapped is None else self._open[swapped]]
+        return [record for record in records if record is not None]
 
     # --- one record ---------------------------------------------------------------------------------
 

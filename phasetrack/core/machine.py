@@ -731,18 +731,15 @@ class Machine:
 
     def _text(self, event: Event, boot: Boot | None, at: float | None) -> None:
         """An untimed line: part of a failing record, which may have come to its exception."""
-        record = self._blame.text(event, at)
-        if record is None:
-            return
-        if boot is None:
-            boot = self._open_boot(event._replace(place=record.place), record.at_s, record.engine)
-        if boot.outcome is Outcome.STOPPED or (boot.ready is not None and record.rule is None):
-            return
-        if self._blame.interrupted(boot, record):
-            if boot.ready is None:
+        for record in self._blame.text(event, at):
+            if boot is None:
+                boot = self._open_boot(event._replace(place=record.place), record.at_s, record.engine)
+            if boot.outcome is Outcome.STOPPED or (boot.ready is not None and record.rule is None):
+                continue
+            if not self._blame.interrupted(boot, record):
+                self._say(boot, self._blame.raised(boot, record))
+            elif boot.ready is None:
                 self._stop(boot, record.at_s)
-            return
-        self._say(boot, self._blame.raised(boot, record))
 
     def _say(self, boot: Boot, said: Tellings) -> None:
         for kind, data in said:

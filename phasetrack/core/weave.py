@@ -26,7 +26,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from phasetrack.core.raised import HEADER, NEXT, At, Line, frame_of, line_of
+from phasetrack.core.raised import HEADER, IN_TRACE, NEXT, At, Line, frame_of, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -42,6 +42,7 @@ _LAST = 2.0  # in favour of the one that wrote last
 _NUMBERED = 6.0  # in favour of the one whose number the line names
 _NO_LIMIT = 100.0
 _BURSTS = 3  # so many lines go on for each that does not, where writers write more than a line at once
+_UNSURE = 8  # so many lines that do not go on are taken for granted, until more is known
 _SKIP = 12  # frames that a writer may have missed, as many as a module's call takes four times
 # Recursion is folded by Python; only a compiler prints more lines.
 _LINES = 4000
@@ -78,7 +79,8 @@ class Weave:
         self._bare: dict[str, None] = {}  # frames under which nothing is known yet
         self._hanging: set[str] = set()  # all that stands under some frame
         self._last = -1
-        self._stays, self._leaves = 0, 8  # how often the next line was, was not, the same writer's
+        self._stays, self._leaves = 0, _UNSURE  # how often the next line was, was not, the same writer's
+        self.swapped: int | None = None  # the writer that the last line gave another's lines to
         self.guessed: set[int] = set()  # writers that took a line which others could as well have printed
 
     def __len__(self) -> int:
@@ -115,6 +117,7 @@ class Weave:
         if not self._standing:
             for memory in (self._roots, self._by_text, self._under, self._bare, self._hanging):
                 memory.clear()
+            self._stays, self._leaves = 0, _UNSURE
 
     def hush(self, key: int) -> None:
         """Another record has come: what this writer may still print is a traceback's, and no more text."""
@@ -154,11 +157,12 @@ class Weave:
 
     def give(self, text: str) -> int | None:
         """Take an untagged line; answer whose it is, None where nobody can have printed it or anybody may have."""
-        line = line_of(text)
+        line, self.swapped = line_of(text), None
         if line is Line.BLANK:
             return None
         if len(self._standing) == 1:
             key = next(iter(self._standing))
+            self._stays += 1
             return key if self.add(key, text) else None
         known = self._by_text.get(text, ())
         if line in _COUNTED:
@@ -166,8 +170,11 @@ class Weave:
         if line is Line.UNDER and self._hung(text):
             return None
         taken = self._gone_on(text, line)
+        if line is Line.UNDER and text not in self._by_text:
+            return taken  # perhaps another's source line; a message that goes on is not worth the risk
         taken = self._expected(text, known) if taken is None else taken
-        taken = self._grown(text, line, _NATURAL if known else _NO_LIMIT) if taken is None else taken
+        if taken is None and (not known or self._in_bursts or line is not Line.FRAME):
+            taken = self._grown(text, line, _NATURAL if known else _NO_LIMIT)
         return self._skipped(known) if taken is None else taken
 
     # --- what is never let go -----------------------------------------------------------------------
@@ -177,6 +184,8 @@ class Weave:
 
         A text that was printed before stands at the same place of a writer's chain of tracebacks.
         """
+        if line is Line.EXCEPTION:
+            self._make_room(_number(text))
         places = [(node, self._follow(node, line)) for node in self._groups()]
         able = [(node, at) for node, at in places if at is not None and at is not At.TEXT]
         levels = {kid.level for kid in known}
@@ -197,6 +206,19 @@ class Weave:
         self._put(key, self._kid(node, text, at) if below is None else below)
         return key
 
+    def _make_room(self, number: int | None) -> None:
+        """Let a line have the writer that it names: what that one was given before by a guess goes to another."""
+        named = [key for key, own in self._numbers.items() if own == number and key in self._standing]
+        waiting = [key for key, node in self._standing.items() if node.at in IN_TRACE]
+        if number is None or len(named) != 1 or named[0] in waiting or named[0] not in self.guessed or not waiting:
+            return
+        one, other = named[0], waiting[0]
+        here, there = self._standing[one], self._standing[other]
+        self._put(one, there)
+        self._put(other, here)
+        self.guessed.add(other)
+        self.swapped = other
+
     # --- what was foretold --------------------------------------------------------------------------
 
     @property
@@ -212,16 +234,26 @@ class Weave:
             self._stays += 1
             self._put(key, node.kids[text])
             return key
-        at = self._follow(node, line)
-        if at is None or node.kids or (at is At.TEXT and key in self._hushed):
+        at, is_fork = self._follow(node, line), bool(node.kids)
+        if at is None or is_fork or (at is At.TEXT and key in self._hushed):
             self._leaves += 1
+        if at is None or (at is At.TEXT and key in self._hushed):
             return None
-        if self._price(node, text, at) > (_ODD if self._in_bursts else _NATURAL):
+        if is_fork and not (self._in_bursts and node.at is At.HEAD):
+            return None  # but right behind its first line a burst is its own, whatever others printed there
+        price = self._price(node, text, at)
+        if price > (_ODD if self._in_bursts and not is_fork else _NATURAL):
             return None
         if not self._in_bursts and text in self._by_text:
             return None
+        if (is_fork or price > _NATURAL) and any(self._is_natural(other, text, line) for other in self._groups()):
+            return None  # a burst has ended: this goes on elsewhere
         self._put(key, self._kid(node, text, at))
         return key
+
+    def _is_natural(self, node: _Node, text: str, line: Line) -> bool:
+        at = self._follow(node, line)
+        return at is At.FRAME and not node.kids and self._price(node, text, at) <= _NATURAL
 
     def _expected(self, text: str, known: Sequence[_Node]) -> int | None:
         """Give a line to one of those who stand before it in the tree."""
@@ -259,7 +291,7 @@ class Weave:
                 continue
             key, _ = self._chosen(node, None)
             price = self._price(node, text, at) + (_AT_FORK if node.kids else _FREE)
-            price -= _LAST if key == self._last else _FREE
+            price -= _LAST if key == self._last and self._in_bursts else _FREE
             alike += len(node.here)
             if best is None or price < best[0]:
                 best = (price, key, node, at)
@@ -274,6 +306,8 @@ class Weave:
         """How odd it is that this line follows that node, where none of its kind has yet."""
         source = " ".join(self._under.get(node.text, ()))
         if at is At.FRAME:
+            if text == node.text:
+                return _ODD  # recursion is rarer than a line of another rank
             return _NATURAL if node.at is At.HEAD or _names(source, text) else _ODD
         if at is At.EXCEPTION:
             natural = source.lstrip().startswith(("raise", "assert"))
