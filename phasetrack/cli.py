@@ -244,7 +244,8 @@ def tail(
         raise typer.Exit(left.exit_code)
     known = _load(patterns)
     with ExitStack() as stack:
-        sessions = [session_of(log, _note, say=_note) for log in logs]
+        pace_s = 10.0 if log_only else 1.0  # from the log alone no verdict changes fast
+        sessions = [session_of(log, _note, say=_note, pace_s=pace_s) for log in logs]
         for session in sessions:
             stack.callback(session.close)
         if output is OutputForm.JSON:

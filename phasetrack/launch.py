@@ -11,7 +11,7 @@ import shlex
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from phasetrack.beside import samplers
 from phasetrack.core.model import Chunk, EvidenceSample, Outcome, ProbeResult
@@ -123,7 +123,7 @@ class Launch:
         """Our own, once the server has ended or was left running."""
         return passed_on(self.command.poll(), self.command.signalled, self._known)
 
-    def _session(self, history: History | None, **more: Callable[..., None]) -> Session:
+    def _session(self, history: History | None, **more: Any) -> Session:
         """A session that begins where the server's own output does."""
         tap = more.pop("tap", None)
 

@@ -78,6 +78,7 @@ class Session:
         tap: Callable[[Chunk | Gap], None] | None = None,
         position: int = 0,
         history: History | None = None,
+        pace_s: float = 1.0,
     ) -> None:
         """Open a log to be followed; one that does not exist yet is waited for.
 
@@ -89,6 +90,7 @@ class Session:
             tap: sees every piece of the stream before it is fed: a screen's pager keeps track of the bytes.
             position: where to begin in a file that is there: what stands before is no part of this.
             history: of earlier boots; None neither reads nor keeps any.
+            pace_s: how often the clock is ticked where nothing new comes: verdicts are no finer than that.
 
         Raises:
             SourceError: the log is there but cannot be read.
@@ -114,6 +116,7 @@ class Session:
         lookers = samplers if history is None else (*samplers, history)
         self._samplers = {k: (sampler, 0.0) for k, sampler in enumerate(lookers)}
         self._backlog: list[Record] | None = []  # None once it was read
+        self._pace_s, self._ticked_s = pace_s, 0.0
         self._lively = False  # whether output was seen to arrive
         self._loop: Loop | None = None
 
@@ -157,7 +160,8 @@ class Session:
         moved, records = self._take()
         if self._source.ended is not None:
             return True, self._end(records, self._source.ended)
-        seen = self._look_around()
+        late = time.time() - self._ticked_s >= self._pace_s
+        seen = self._look_around() if moved or late or self.due_s() <= 0 else None
         records = self._held_back(records + (seen or []))
         return moved or seen is not None or bool(records), records
 
@@ -186,7 +190,7 @@ class Session:
 
     def _look_around(self) -> list[Record] | None:
         """Tick, and ask the samplers that are due; None where none of them had anything."""
-        now = time.time()
+        now = self._ticked_s = time.time()
         records = self._tracker.feed(Tick(now, None if self._lively else self._source.changed_s)) or None
         for k, (sampler, due) in self._samplers.items() if self._source.caught_up else ():
             if time.monotonic() < due:

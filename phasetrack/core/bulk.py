@@ -24,13 +24,14 @@ LINES = 32
 # A rank that a boot has not shown before ends the run, and is known from then on.
 _RANKS_KEPT = 64
 _LF = ord("\n")
+_STOPS = (b"\r", b"\0")
 _NEVER = re.compile(rb"(?!)")
 
 
 class BulkRuns:
     """Finds runs in one buffer after the other. Answers depend on the buffer alone, never on earlier ones."""
 
-    __slots__ = ("_buffer", "_limit", "_many", "_messages", "_ranks", "_seen", "_some")
+    __slots__ = ("_buffer", "_limit", "_many", "_messages", "_ranks", "_seen", "_some", "_stops")
 
     def __init__(self, messages: Iterable[str]) -> None:
         """Take the pack's expressions of whole messages."""
@@ -39,6 +40,7 @@ class BulkRuns:
         self._many = self._some = _NEVER
         self._buffer = self._seen = b""
         self._limit = 0
+        self._stops: tuple[bytes, ...] = ()  # those that the buffer holds
         self.speak(())
 
     def speak(self, ranks: Iterable[str]) -> None:
@@ -53,7 +55,7 @@ class BulkRuns:
         if buffer is not self._buffer:
             self._look(buffer)
         if self._limit < position:
-            self._limit = _limit(self._seen, position)
+            self._limit = self._next_stop(position)
         end, lines = position, 0
         while (found := self._many.match(self._seen, end, self._limit)) is not None:
             end = found.end()
@@ -70,15 +72,15 @@ class BulkRuns:
 
     def _look(self, buffer: bytes) -> None:
         self._buffer = buffer
-        seen = buffer.replace(b"\r\n", b" \n") if b"\r" in buffer else buffer
-        self._limit = _limit(seen, 0)
+        self._stops = tuple(stop for stop in _STOPS if stop in buffer)
+        seen = buffer.replace(b"\r\n", b" \n") if self._stops else buffer
         self._seen = seen.replace(b"[", b"\n")
+        self._limit = self._next_stop(0)
 
-
-def _limit(seen: bytes, position: int) -> int:
-    """Where the next carriage return or NUL stands: no run goes beyond."""
-    places = [place for place in (seen.find(b"\r", position), seen.find(b"\0", position)) if place >= 0]
-    return min(places, default=len(seen))
+    def _next_stop(self, position: int) -> int:
+        """Where the next carriage return or NUL stands: no run goes beyond."""
+        places = [self._seen.find(stop, position) for stop in self._stops]
+        return min((place for place in places if place >= 0), default=len(self._seen))
 
 
 @lru_cache(maxsize=64)

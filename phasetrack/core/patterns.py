@@ -15,7 +15,6 @@ A pack::
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -58,10 +57,29 @@ def load_pack(text: str, name: str, *, trusted: bool = True) -> PatternSet:
     Raises:
         PatternError: the text is no TOML, or an item has the wrong form; it names the item.
     """
+    return read_table(parse(text, name), name, trusted=trusted)
+
+
+def parse(text: str, name: str) -> dict[str, Any]:
+    """Read the TOML of a pattern file; whether its items have the right form is not looked at.
+
+    Raises:
+        PatternError: the text is no TOML.
+    """
+    import tomllib  # a tenth of a second's work for a pack; seldom needed (edges.library)
+
     try:
-        table = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as fault:
         raise PatternError(name, "", f"not valid TOML: {fault}", "mend the line that it names") from None
+
+
+def read_table(table: Mapping[str, Any], name: str, *, trusted: bool = True) -> PatternSet:
+    """Make rules of what ``parse`` gave.
+
+    Raises:
+        PatternError: an item has the wrong form; it names the item.
+    """
     unknown = set(table) - {"pack", "arguments", "phase", "bulk", "rule"}
     if unknown:
         known = "known: [pack], [arguments], [[phase]], [[bulk]], [[rule]]"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LOOK_S = 0.25
 BLIND_LOOK_S = 0.08
 # watchfiles looks at its queue this often; a change is told after two looks without another.
-_STEP_MS = 50
+_STEP_MS = 30
 
 
 class Wakeup:
