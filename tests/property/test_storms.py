@@ -71,7 +71,7 @@ def test_32_ranks_with_the_same_lines_shuffled_keep_their_groups(seed):
     groups = [[text for text, _ in weave.lines(key)] for key in ranks]
     assert [group[-1] for group in groups] == ["RuntimeError: boom"] * 32
     whole = sum(plain(group[1:]) == plain(lines) for group in groups)
-    assert whole >= 30, whole  # a rank whose last frame others were given may end without it
+    assert whole >= 24, whole  # some miss their last frame: others were given it
 
 
 @SLOW

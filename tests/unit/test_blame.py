@@ -1,0 +1,224 @@
+"""Failing logs in, the first cause out: what failed, where, why, what to do, and what only followed from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from phasetrack.core.model import Outcome, VerdictState
+from tests.storms import ADVICE, DURING, HEAD
+from tests.talk import args, hear, log
+
+ARGS = args(tp_size=2, mem_fraction_static=0.8, nnodes=1)
+SITE = "/opt/site/sglang/srt"
+QUIT = "Received sigquit from a child process. It usually means the child failed."
+LOAD = "Load weight begin. avail mem=139.13 GB"
+FIRED = "The server is fired up and ready to roll!"
+
+
+def frame(path: str, line: int, name: str, source: str) -> list[str]:
+    return [f'  File "{path}", line {line}, in {name}', f"    {source}"]
+
+
+TRACE = [
+    *frame(f"{SITE}/managers/scheduler.py", 4025, "run_scheduler_process", "scheduler = Scheduler("),
+    *frame(f"{SITE}/models/llama.py", 503, "load_weights", "param = params_dict[name]"),
+]
+
+
+def text(*lines: str) -> str:
+    """Untimed lines of a conversation."""
+    return "".join(f" | {line}\n" for line in lines)
+
+
+def failed(*lines: str, rank: str = "TP0", clock: str = "44:20") -> str:
+    """A record of a rank with these lines behind its header."""
+    return f"{clock} {rank} | {HEAD}\n" + text(*lines)
+
+
+def start(*, loading: bool = True) -> str:
+    said = f"43:55 | {ARGS}\n44:13 TP0 | {LOAD}\n44:13 TP1 | {LOAD}\n"
+    return said if loading else said.splitlines()[0] + "\n"
+
+
+def told(talk: str, **how: object):
+    return hear(log(talk), **how).snapshot
+
+
+# --- one record ---------------------------------------------------------------------------------------
+
+
+def test_a_chain_gives_its_root_the_message_its_end_and_advice_is_no_cause():
+    chain = [*TRACE, "RuntimeError: CUDA error: no kernel image is available for execution on the device", "", *DURING]
+    known = told(start() + failed(*chain, *TRACE, "Exception: Capture cuda graph failed: CUDA error", *ADVICE))
+    assert known.failure.id == "sglang.fail.no_kernel_image"
+    assert known.failure.message == "Exception: Capture cuda graph failed: CUDA error"
+    assert (known.failure.phase, known.failure.rank, known.failure.place.line) == ("target_load", "TP0", 4)
+    assert known.failure.lines[-1] == ADVICE[-1]
+
+
+def test_a_wrapper_that_tells_more_than_an_unknown_root_names_the_kind():
+    chain = [*TRACE, "RuntimeError: scales must be calibrated", *DURING, *TRACE]
+    known = told(start() + failed(*chain, "Exception: Capture cuda graph failed: scales must be calibrated.", *ADVICE))
+    assert known.failure.id == "sglang.fail.capture"
+    assert known.failure.cause == "Recording the GPU graphs failed: scales must be calibrated."
+
+
+def test_a_compilers_error_a_hundred_lines_below_the_exception_is_the_reason():
+    build = ["RuntimeError: Ninja build failed. Ninja output:", "ninja: Entering directory `/root/.cache/flashinfer'"]
+    build += [f"[{k}/200] c++ -MMD -MF part{k}.o.d -c part{k}.cu" for k in range(100)]
+    error = '/root/.cache/flashinfer/op.cu(12): error: identifier "half2" is undefined'
+    known = told(start() + failed(*TRACE, *build, error, "ninja: build stopped: subcommand failed."))
+    assert known.failure.id == "sglang.fail.jit_build"
+    assert known.failure.message == build[0]
+    assert known.failure.clue == error
+    assert known.failure.cause.endswith(error)
+
+
+def test_a_bare_assertion_is_told_by_the_line_that_holds_it():
+    check = frame(f"{SITE}/models/roberta.py", 93, "forward", "assert torch.equal(positions, expected)")
+    known = told(start() + failed(*TRACE, *check, "AssertionError"))
+    assert known.failure.id == "sglang.fail.assertion"
+    assert "`assert torch.equal(positions, expected)`" in known.failure.cause
+    assert "forward (roberta.py, line 93)" in known.failure.cause
+
+
+def test_an_argument_that_the_main_process_refuses_is_told_by_its_last_line():
+    trace = [
+        *frame("<frozen runpy>", 198, "_run_module_as_main", "return _run_code()"),
+        *frame(f"{SITE}/server_args.py", 700, "__post_init__", "raise ValueError("),
+    ]
+    known = told(start(loading=False) + text(DURING[1], *trace, "ValueError: page_size 3 does not fit fa3."))
+    assert (known.outcome, known.failure.id) == (Outcome.FAILED, "sglang.fail.other")
+    assert known.failure.cause == "SGLang refused to start: page_size 3 does not fit fa3."
+    assert "page_size 3 does not fit fa3" in known.verdict.because
+
+
+def test_a_traceback_that_stands_newest_first_is_read_from_the_bottom():
+    lines = log(start() + failed(*TRACE, "KeyError: 'model.layers.78.mlp.input_scale'") + f"44:21 | {QUIT}\n")
+    known = hear("".join(line + "\n" for line in reversed(lines.splitlines()))).snapshot
+    assert known.failure.id == "sglang.fail.checkpoint_key"
+    assert known.failure.message == "KeyError: 'model.layers.78.mlp.input_scale'"
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        "2026-11-30T15:44:20.123456789Z {}",
+        "sglang-1  | {}",
+        "2026-11-30T15:44:20.123456789Z stderr F {}",
+        "[pod/sglang-0/server] {}",
+        "(SGLangEngine pid=4242) {}",
+    ],
+)
+def test_a_record_holds_together_in_every_transport(wrap):
+    lines = log(start() + failed(*TRACE, "KeyError: 'model.layers.3.mlp.scale'")).splitlines()
+    known = hear("".join(wrap.format(line) + "\n" for line in lines)).snapshot
+    assert known.failure.message == "KeyError: 'model.layers.3.mlp.scale'"
+    assert known.failure.rank == "TP0"
+    assert len(known.failure.lines) == 2 + len(TRACE)
+
+
+# --- causes and consequences --------------------------------------------------------------------------
+
+
+def test_what_another_rank_only_noticed_gives_way_to_the_cause_that_was_written_later():
+    closed = "RuntimeError: [/gloo/transport/tcp/pair.cc:544] Connection closed by peer [10.0.0.6]:15006"
+    known = told(start() + failed(*TRACE, closed) + failed(*TRACE, "MemoryError: no", rank="TP1", clock="44:22"))
+    assert (known.failure.rank, known.failure.message) == ("TP1", "MemoryError: no")
+    assert known.failure.echoes[0].startswith("TP0: RuntimeError: [/gloo")
+
+
+def test_a_cause_much_later_is_none_of_what_came_before():
+    closed = "RuntimeError: [/gloo/transport/tcp/pair.cc:544] Connection closed by peer [10.0.0.6]:15006"
+    known = told(start() + failed(*TRACE, closed) + failed(*TRACE, "MemoryError: no", rank="TP1", clock="48:22"))
+    assert known.failure.rank == "TP0"
+
+
+def test_ranks_that_say_the_same_are_counted_and_the_quit_is_an_echo():
+    full = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU {} has a total capacity of 79 GiB"
+    )
+    known = told(start() + failed(*TRACE, full.format(0)) + failed(*TRACE, full.format(1), rank="TP1")
+                 + f"44:21 | {QUIT}\n" + text("Killed"))  # fmt: skip
+    assert (known.failure.ranks, known.failure.repeats) == (("TP0", "TP1"), 2)
+    assert known.failure.echoes == (QUIT, "Killed")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (-9, "was killed (exit code -9, SIGKILL)"),
+        (-7, "memory that could not be backed (exit code -7, SIGBUS)"),
+        (-11, "crashed in native code (exit code -11, SIGSEGV)"),
+        (-15, "was asked to end from outside (exit code -15, SIGTERM)"),
+        (1, "ended with exit code 1"),
+    ],
+)
+def test_an_exit_code_says_more_than_that_a_worker_is_dead(code, words):
+    dead = "Rank 1 scheduler is dead. Please check if there are relevant logs."
+    known = told(start() + f"45:20 | {dead}\n45:20 | Exit code: {code}\n45:21 | {QUIT}\n" + text("Killed"))
+    assert known.failure.place.line == 4
+    assert known.failure.message == f"{dead} Exit code: {code}"
+    assert words in known.failure.cause
+    assert "Killed" in known.failure.echoes
+
+
+def test_a_parent_that_kills_itself_after_a_failure_is_no_cause():
+    known = told(
+        start() + failed(*TRACE, "KeyError: 'model.layers.3.mlp.scale'") + f"44:21 | {QUIT}\n" + text("Killed")
+    )
+    assert known.failure.id == "sglang.fail.checkpoint_key"
+
+
+def test_a_vanished_worker_names_its_rank():
+    trace = frame("<frozen runpy>", 198, "_run_module_as_main", "return _run_code(code, main_globals, None,")
+    trace += frame(f"{SITE}/entrypoints/engine.py", 1342, "_wait_for_scheduler_ready", "raise _scheduler_died_error()")
+    died = "RuntimeError: Rank 1 scheduler died during initialization (exit code: -9). If exit code is -9 (SIGKILL), …"
+    known = told(start() + text(DURING[1], *trace, died))
+    assert (known.failure.id, known.failure.rank) == ("sglang.fail.worker_vanished", "TP1")
+
+
+def test_a_timeout_before_a_traceback_that_was_cut_off_is_its_reason():
+    waited = "[rank1]:[W1130 15:44:20.100 socket.cpp:487] [c10d] waitForInput: socket X timed out after 1800000ms"
+    known = told(start() + text(waited) + failed(*TRACE) + f"44:20 | {QUIT}\n")
+    assert known.failure.id == "sglang.clue.store_timeout"
+    assert "for 30 min 00 s" in known.failure.cause
+
+
+def test_a_hang_is_stuck_and_becomes_the_cause_once_the_process_goes():
+    hang = "44:50 TP0 | Watchdog timeout (self.watchdog_timeout=300)\n"
+    known = told(start() + hang, open_end=True)
+    assert known.verdict.state is VerdictState.STUCK
+    known = told(start() + hang + f"44:51 | {QUIT}\n")
+    assert (known.outcome, known.failure.id) == (Outcome.FAILED, "sglang.fail.watchdog")
+    assert "(5 min 00 s)" in known.failure.cause
+
+
+# --- what is no failure -------------------------------------------------------------------------------
+
+
+def test_a_failure_while_serving_keeps_when_it_was_ready():
+    known = told(start() + f"44:40 | {FIRED}\n" + failed(*TRACE, "RuntimeError: CUDA error: unknown", clock="50:00"))
+    assert (known.outcome, known.failure.after_ready) == (Outcome.FAILED, True)
+    assert known.ready_at_s is not None
+
+
+def test_a_benchmark_clients_traceback_in_the_same_file_is_none():
+    trace = frame("/opt/site/sglang/bench_serving.py", 800, "<module>", "run_benchmark(args)")
+    known = told(start() + text(DURING[1], *trace, "AssertionError: no successful request") + f"44:40 | {FIRED}\n")
+    assert (known.outcome, known.failure) == (Outcome.READY, None)
+
+
+@pytest.mark.parametrize("clock", ["44:14", "44:40"])
+def test_an_interrupt_is_a_stop_and_no_failure(clock):
+    trace = frame("<frozen runpy>", 198, "_run_module_as_main", "return _run_code(code, main_globals, None,")
+    trace += frame(f"{SITE}/entrypoints/engine.py", 800, "wait", "time.sleep(1)")
+    known = told(start() + f"{clock} TP0 | Using model weights format\n" + text(DURING[1], *trace, "KeyboardInterrupt"))
+    assert (known.outcome, known.failure) == (Outcome.STOPPED, None)
+
+
+def test_a_process_that_left_without_tidying_up_fails_nothing():
+    leaked = "/usr/lib/python3.12/multiprocessing/resource_tracker.py:279: UserWarning: resource_tracker: There appear"
+    known = told(start() + text(leaked))
+    assert (known.outcome, known.failure) == (Outcome.STARTING, None)
+    assert [warning.id for warning in known.warnings] == ["sglang.echo.resource_tracker"]
