@@ -197,7 +197,7 @@ def status(
     from phasetrack.beside import look_around, samplers
     from phasetrack.run import exit_code, look_once, probe_code
     from phasetrack.views.jsonl import dumps, snapshot_json
-    from phasetrack.views.plain import status_line
+    from phasetrack.views.status import status_line
 
     history = _history(log, off=no_history)
     look = partial(look_around, samplers=samplers(log, _look(pid, probe, url, log_only=log_only), once=True))
@@ -344,7 +344,7 @@ def _tail_json(sessions: list[Session]) -> None:
 
 def _tail_plain(sessions: list[Session], patterns: PatternSet, *, plain: bool) -> None:
     from phasetrack.run import Teller, tail_plain
-    from phasetrack.views.plain import status_line
+    from phasetrack.views.status import status_line
 
     heads = [f"{session.path}: " if len(sessions) > 1 else "" for session in sessions]
     outs = [partial(_say, head=head) for head in heads]
@@ -434,7 +434,7 @@ def wait(
     from phasetrack.core.answer import Want, from_verdict
     from phasetrack.run import Session, Teller, wait_for
     from phasetrack.views.jsonl import dumps, snapshot_json
-    from phasetrack.views.plain import waited_line
+    from phasetrack.views.status import waited_line
 
     known = _load(patterns)
     if until not in known.phases:

@@ -144,7 +144,7 @@ def play_plain(reel: Reel, out: Callable[[str], None], *, until: Callable[[float
         plain: no characters beyond ASCII.
     """
     from phasetrack.views.events import Heartbeat, PlainLines
-    from phasetrack.views.plain import status_line
+    from phasetrack.views.status import status_line
 
     tape, rerun, part = reel.tape, reel.rerun, reel.part
     shown = tape.going if part.boot in {0, tape.latest} else {part.boot}

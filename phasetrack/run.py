@@ -12,7 +12,7 @@ from phasetrack.core.model import Chunk, Closed, Outcome, Tick, VerdictState
 from phasetrack.core.tracker import Tracker
 from phasetrack.edges.file import open_log
 from phasetrack.edges.follower import Follower
-from phasetrack.edges.latest import Reach, Reading, chunks_of, reading_of
+from phasetrack.edges.reading import Reach, Reading, chunks_of, reading_of
 from phasetrack.errors import Exit
 
 if TYPE_CHECKING:

@@ -30,6 +30,28 @@ def _empty() -> Mapping[str, Value]:
     return EMPTY
 
 
+class Fixed:
+    """Compares, hashes and shows itself by its fields.
+
+    ``dataclass`` would write these three for each class below, anew at every start: 25 ms of what ``status`` takes.
+    """
+
+    __slots__: tuple[str, ...] = ()
+
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fixed) and other.__class__ is self.__class__ and other._values() == self._values()
+
+    def __hash__(self) -> int:
+        return hash((self.__class__, self._values()))
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        return f"{self.__class__.__name__}({told})"
+
+
 # --- words ------------------------------------------------------------------------------------------
 
 
@@ -151,8 +173,8 @@ class Bar(NamedTuple):
 # --- patterns ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Silence:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Silence(Fixed):
     """How long a phase is known to print nothing while healthy."""
 
     typical_s: float
@@ -161,8 +183,8 @@ class Silence:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseInfo:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PhaseInfo(Fixed):
     """A named stage of a boot, as the pack describes it."""
 
     id: str
@@ -175,8 +197,8 @@ class PhaseInfo:
     planned: bool = True  # False: not every version tells of it, so no start waits for it
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Case(Fixed):
     """Advice that is better than its rule's where it applies: all that it names is known, and its condition holds."""
 
     of: str = ""  # a fact or group of the rule; "" where only what the texts name must be known
@@ -186,8 +208,8 @@ class Case:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Rule(Fixed):
     """One line of knowledge about an engine's log."""
 
     id: str
@@ -221,8 +243,8 @@ class Rule:
     trusted: bool = True  # shipped with the package: compiled with re
 
 
-@dataclass(frozen=True, slots=True)
-class PatternSet:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PatternSet(Fixed):
     """All loaded packs, merged. Rules keep the order of their files."""
 
     rules: tuple[Rule, ...]
@@ -273,8 +295,8 @@ class Event(NamedTuple):
     continued: bool = False  # untimed: belongs to the record before
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Record(Fixed):
     """One entry of the event stream (``tail --output json``, ``report --format ndjson``)."""
 
     type: str
@@ -287,8 +309,8 @@ class Record:
 # --- what came in -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Chunk(Fixed):
     """Bytes of the log. ``arrived_s`` is our clock, None for a backlog whose age is unknown."""
 
     data: bytes
@@ -297,32 +319,32 @@ class Chunk:
     played_s: float | None = None  # seconds since a recording began
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Gap(Fixed):
     """Bytes of the log that were not read. A hole holds zeros; else the lines in it are not known."""
 
     bytes: int
     hole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Tick(Fixed):
     """The clock moved. ``output_s`` is when the log last grew (its mtime), our clock."""
 
     now_s: float
     output_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Closed(Fixed):
     """Nothing more will come."""
 
     why: str = "the input ended"
     at_s: float | None = None  # our clock
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessSample:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ProcessSample(Fixed):
     """One process of the server's tree, once."""
 
     pid: int
@@ -341,8 +363,8 @@ class ProcessSample:
     write_chars: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GpuSample:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GpuSample(Fixed):
     """One GPU, once. Utilisation alone proves nothing: a spinning NCCL kernel shows 100 %."""
 
     index: int
@@ -352,8 +374,8 @@ class GpuSample:
     power_w: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceSample:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class EvidenceSample(Fixed):
     """What could be seen outside the log at one moment (our clock)."""
 
     now_s: float
@@ -374,8 +396,8 @@ class EvidenceSample:
     orphan_log: bool = False  # every process that could write the log was looked at, and none has it open
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeResult:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ProbeResult(Fixed):
     """One HTTP answer of the server, or the lack of one."""
 
     now_s: float  # our clock, when it was done
@@ -393,8 +415,8 @@ class ProbeResult:
 # --- what earlier boots took ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class BootKey:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BootKey(Fixed):
     """What makes boots alike, from the finest to the coarsest; equal texts mean alike at that level."""
 
     exact: str  # model, revision, quantisation, engine, parallel axes, draft, graphs, loader
@@ -405,8 +427,8 @@ class BootKey:
     gpu_bytes: int | None = None  # free memory before loading: tells GPUs apart where no name is known
 
 
-@dataclass(frozen=True, slots=True)
-class PastStep:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PastStep(Fixed):
     """One step of a phase: what comes before its bars, each bar, what comes after."""
 
     name: str  # "lead", "tail", or a bar's title with its number
@@ -415,8 +437,8 @@ class PastStep:
     complete: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class PastPhase:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PastPhase(Fixed):
     """One phase of an earlier boot. Incomplete: it lasted at least this long."""
 
     phase: str
@@ -429,8 +451,8 @@ class PastPhase:
     steps: tuple[PastStep, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PastBoot:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PastBoot(Fixed):
     """What is learned of one boot."""
 
     key: BootKey
@@ -440,8 +462,8 @@ class PastBoot:
     phases: tuple[PastPhase, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Remembered(Fixed):
     """One boot as the history keeps it: what it taught, and what it was."""
 
     uid: str  # the same boot, read twice, has the same
@@ -455,8 +477,8 @@ class Remembered:
     stored_s: float | None = None  # our clock
 
 
-@dataclass(frozen=True, slots=True)
-class Priors:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Priors(Fixed):
     """Earlier boots that are like this one, the newest first. An input: the core asks no database."""
 
     boots: tuple[PastBoot, ...] = ()
@@ -465,8 +487,8 @@ class Priors:
 Input: TypeAlias = Chunk | Gap | Tick | EvidenceSample | ProbeResult | Closed | Priors
 
 
-@dataclass(frozen=True, slots=True)
-class Channel:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Channel(Fixed):
     """One kind of outside evidence: what moved, and when it last did."""
 
     id: str  # memory, storage, gpu_memory, compilers, caches, downloads, cpu, gpu_power
@@ -482,8 +504,8 @@ class Channel:
         return self.watched_s if self.moved_ago_s is None else self.moved_ago_s
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Evidence(Fixed):
     """All that was seen outside the log up to one moment, as windows and ages. Our clock."""
 
     now_s: float
@@ -508,8 +530,8 @@ class Evidence:
 # --- what is known ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Range(Fixed):
     """A P10–P90 range of seconds with its middle."""
 
     low_s: float
@@ -518,8 +540,8 @@ class Range:
     runs: int = 0  # like boots behind it; 0: shipped figures alone
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Progress(Fixed):
     """k of N."""
 
     done: float
@@ -528,8 +550,8 @@ class Progress:
     rate_per_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BarRow:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BarRow(Fixed):
     """One bar of a phase: captures and compiles come one after the other inside one phase."""
 
     title: str
@@ -544,8 +566,8 @@ class BarRow:
     curve: tuple[tuple[float, float], ...] = ()  # (elapsed_s, done), thinned
 
 
-@dataclass(frozen=True, slots=True)
-class RankSpan:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RankSpan(Fixed):
     """One phase on one rank."""
 
     rank: str
@@ -557,8 +579,8 @@ class RankSpan:
     basis: Basis
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseRow:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PhaseRow(Fixed):
     """One phase over all its ranks."""
 
     phase: str
@@ -588,8 +610,8 @@ class PhaseRow:
     ranks: tuple[RankSpan, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Activity(Fixed):
     """Work inside a phase that never replaces it: JIT, autotune, compile, hold."""
 
     id: str
@@ -601,16 +623,16 @@ class Activity:
     bar: Progress | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Sign(Fixed):
     """One piece of evidence in words, and since when: how long ago it was seen, or for how long it has been so."""
 
     text: str
     age_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Verdict(Fixed):
     """Is it stuck? With the evidence for it, against it, and what could not be seen."""
 
     state: VerdictState
@@ -625,8 +647,8 @@ class Verdict:
     deadline_at_s: float | None = None  # the same moment on the log's clock
 
 
-@dataclass(frozen=True, slots=True)
-class Eta:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Eta(Fixed):
     """How long still, as a range with its source."""
 
     low_s: float | None
@@ -641,8 +663,8 @@ class Eta:
     phase_left: Range | None = None  # of the running phase alone
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Failure(Fixed):
     """Bad news, with its cause where it is known."""
 
     id: str
@@ -665,8 +687,8 @@ class Failure:
     clue: str = ""  # a line beside the record that explains it: a compiler's error, a time-out of a peer
 
 
-@dataclass(frozen=True, slots=True)
-class Warned:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Warned(Fixed):
     """Something to know that is no failure; repeated ones are counted."""
 
     id: str
@@ -677,8 +699,8 @@ class Warned:
     got: Value = None
 
 
-@dataclass(frozen=True, slots=True)
-class BootSummary:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BootSummary(Fixed):
     """What is kept of a boot once another has begun."""
 
     boot: int
@@ -693,8 +715,8 @@ class BootSummary:
     end_offset: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Source(Fixed):
     """What was read."""
 
     path: str
@@ -706,16 +728,16 @@ class Source:
     skipped_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Zone:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Zone(Fixed):
     """How to print points in time of this log: with or without a date, with a printed UTC offset or none."""
 
     dated: bool = True
     offset_s: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Engine(Fixed):
     """Who wrote the log."""
 
     name: str
@@ -726,8 +748,8 @@ class Engine:
     pack: str
 
 
-@dataclass(frozen=True, slots=True)
-class Rung:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Rung(Fixed):
     """One rung of the readiness ladder: process, port, health, token, warm."""
 
     id: str
@@ -737,8 +759,8 @@ class Rung:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TimingCheck:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TimingCheck(Fixed):
     """A figure that the engine itself printed beside the one derived from the log."""
 
     name: str
@@ -746,8 +768,8 @@ class TimingCheck:
     derived_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Snapshot(Fixed):
     """All that is known at one moment. Every view is a function of this."""
 
     now_s: float | None  # log clock; the newest time known

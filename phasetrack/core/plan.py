@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from phasetrack.core.lazy import later
 from phasetrack.core.redact import redact
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _CALL = re.compile(
     rf"(?<!\w)(?P<key>[A-Za-z_]\w*)=(?P<value>(?:{_QUOTED})(?=, [A-Za-z_]\w*=|\)?\Z)"
     r"|[^,]*?(?=\)?\Z)|[^,]*+(?:,(?! [A-Za-z_]\w*=)[^,]*?(?=,|\)?\Z))*+)"
 )
-_DICT = re.compile(
+_DICT = later(
     rf"'(?P<key>[A-Za-z_]\w*)': (?P<value>(?:{_QUOTED})(?=, '[A-Za-z_]\w*': |\}}?\Z)"
     r"|[^,]*?(?=\}?\Z)|[^,]*+(?:,(?! '[A-Za-z_]\w*': )[^,]*?(?=,|\}?\Z))*+)"
 )

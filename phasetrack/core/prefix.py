@@ -19,6 +19,7 @@ from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from phasetrack.core.lazy import later
 from phasetrack.core.model import Prefix
 from phasetrack.core.segments import plain
 
@@ -31,7 +32,7 @@ _CLOCK = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?+"
 # [2026-11-30 15:42:03.123 DP1 PP0 TP3 EP3], [14:39:07 TP1] (0.2.15 to 0.3.3)
 _ENGINE = re.compile(rf"\[(?:(\d{{4}})-(\d\d)-(\d\d)[ T])?{_CLOCK}({_RANK})\] ?")
 # [gpu=0] Init nccl begin. (before 0.2.15)
-_GPU = re.compile(r"\[gpu(?:_id)?=(\d{1,5})\] ")
+_GPU = later(r"\[gpu(?:_id)?=(\d{1,5})\] ")
 # INFO:     …, WARNING model_config.py:814: …, INFO engine.py:123: …
 # and INFO:sglang.srt.x:… of logging's own default
 _LEVEL = re.compile(
@@ -39,47 +40,47 @@ _LEVEL = re.compile(
     r"(?::\s+|\s+(?=[\w./]+\.py:\d+: )|:[A-Za-z_][\w.]*:\s*)(?:[\w./]+\.py:\d+: )?"
 )
 # [torch_launcher.core] [INFO] [worker_0] …: a Python logging wrapper, behind its own stamp
-_WRAPPER = re.compile(r"\[[\w.]+\] \[(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\] (?:\[([A-Za-z][\w.-]*)\] )?")
+_WRAPPER = later(r"\[[\w.]+\] \[(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\] (?:\[([A-Za-z][\w.-]*)\] )?")
 # 2026-11-30T15:42:03.123456789Z (docker -t, kubectl --timestamps, CRI, journald short-iso)
-_RFC3339 = re.compile(
+_RFC3339 = later(
     rf"(\d{{4}})-(\d\d)-(\d\d)T{_CLOCK}(Z|[+-]\d\d:?\d\d)(?: std(?:out|err) [FP])? "
     r"(?:[\w.-]+ [\w@./-]+\[\d+\]: )?"
 )
 # Nov 30 15:42:03 host unit[123]: … (journald short), Nov 30 15:42:03 … (ts)
-_SYSLOG = re.compile(rf"([A-Z][a-z][a-z]) +(\d{{1,2}}) {_CLOCK} (?:[\w.-]+ [\w@./-]+\[\d+\]: )?")
-_POD = re.compile(r"\[(pod/[^\]\s]+)\] ")
-_COMPOSE = re.compile(r"([A-Za-z][\w.-]*?) +\| ?")
+_SYSLOG = later(rf"([A-Z][a-z][a-z]) +(\d{{1,2}}) {_CLOCK} (?:[\w.-]+ [\w@./-]+\[\d+\]: )?")
+_POD = later(r"\[(pod/[^\]\s]+)\] ")
+_COMPOSE = later(r"([A-Za-z][\w.-]*?) +\| ?")
 # (SGLangEngine pid=1, ip=10.0.0.1) …, (RayTrainWorker(rank=3) pid=1) …
-_RAY = re.compile(r"\(([A-Za-z_][\w.:-]*(?:\([^()]*\))?(?: [\w.:]+)*? pid=\d+)(?:, ip=[^)]*)?\) ")
+_RAY = later(r"\(([A-Za-z_][\w.:-]*(?:\([^()]*\))?(?: [\w.:]+)*? pid=\d+)(?:, ip=[^)]*)?\) ")
 # (EngineCore_DP0 pid=7) …, (Worker_TP1 pid=9) …, (VllmWorker rank=1 pid=9) …, (APIServer pid=1) of vLLM: one server
-_PROCESS = re.compile(
+_PROCESS = later(
     r"\((?P<process>(?P<kind>APIServer|ApiServer|DPCoordinator|DPSupervisor|EngineCore|VllmWorkerProcess|VllmWorker|Worker"
     r"|RayWorkerWrapper|RayWorkerVllm|RayWorkerProc|MainProcess|SpawnProcess|ForkProcess)"
     r"(?P<tail>(?:[_: -](?:rank=)?[A-Z]{0,6}\d{1,5}){0,8}+) pid=(?P<pid>\d{1,10}))(?:, ip=[^)]{0,60})?\)(?: |\Z)"
 )
-_REPEATED = re.compile(r" ?\[repeated \d+x across (?:cluster|all nodes)\].*\Z")
-_TORCHRUN = re.compile(r"\[(?:rank|default)(\d+)\]:\s?")
-_SRUN = re.compile(r"\s*(\d+): ")
-_NOTEBOOK = re.compile(r'\s*"((?:[^"\\]|\\.)*)",?')
+_REPEATED = later(r" ?\[repeated \d+x across (?:cluster|all nodes)\].*\Z")
+_TORCHRUN = later(r"\[(?:rank|default)(\d+)\]:\s?")
+_SRUN = later(r"\s*(\d+): ")
+_NOTEBOOK = later(r'\s*"((?:[^"\\]|\\.)*)",?')
 # dots of a compiler before a stamp; ^C that a terminal echoed, with the traceback right behind it
-_DOTS = re.compile(r"\.+(?=\[\d)|(?:\^[CDZ\\])+")
+_DOTS = later(r"\.+(?=\[\d)|(?:\^[CDZ\\])+")
 # 2025-05-05 17:53:41,152 - INFO - flashinfer.jit: …; 2026-01-01 00:00:00 | INFO | sglang.srt.x:42 | …
 # The engine's own stamp may stand behind it.
-_PYTHON = re.compile(
+_PYTHON = later(
     rf"\[?(\d{{4}})-(\d\d)-(\d\d)[ T]{_CLOCK} ?(Z|[+-]\d\d:?\d\d)?\]?[ \t]*"
     r"(?:(?:[-|:]|(?<=[-|] )[\w.]+(?= [-|] )|\[(?!\d{4}-|\d\d:)[^\]\n]{0,60}\]"
     r"|\b(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)\b:?"
     r"|\w+(?:\.\w+)+(?::\d+)?:?|\w+:(?=[ \t])|\([^)\n]{0,60}\))[ \t]+)*"
 )
 # INFO 06-20 12:35:17 [importing.py:53] … (vLLM's form, also inside SGLang); W0819 05:24:45.091000 1 file.py:630] …
-_VLLM = re.compile(rf"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d)-(\d\d) {_CLOCK} \[?[\w./]+(?:\.py)?:\d+\]\s?")
-_GLOG = re.compile(rf"[IWEF]\d{{4}} {_CLOCK} +\d+ [\w./-]+:\d+\] ")
-_AXIS = re.compile(r"([A-Z]*)(\d+)")
+_VLLM = later(rf"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d)-(\d\d) {_CLOCK} \[?[\w./]+(?:\.py)?:\d+\]\s?")
+_GLOG = later(rf"[IWEF]\d{{4}} {_CLOCK} +\d+ [\w./-]+:\d+\] ")
+_AXIS = later(r"([A-Z]*)(\d+)")
 # a stamp of the engine's form inside a message: what stands before it is another writer's text
 _EMBEDDED = re.compile(rf"\[\d{{4}}-\d\d-\d\d[ T]{_CLOCK}{_RANK}\] |\[{_CLOCK} (?:DP\d+ )?TP\d+\] ")
 _JSON_TEXT = ("log", "message", "msg", "event", "text")
 _JSON_TIME = ("time", "timestamp", "ts", "@timestamp", "asctime")
-_JSON_STAMP = re.compile(rf"(\d{{4}})-(\d\d)-(\d\d)[ T]{_CLOCK}(Z|[+-]\d\d:?\d\d)?")
+_JSON_STAMP = later(rf"(\d{{4}})-(\d\d)-(\d\d)[ T]{_CLOCK}(Z|[+-]\d\d:?\d\d)?")
 _MONTHS = {
     name: k
     for k, name in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)

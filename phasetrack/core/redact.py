@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from phasetrack.core.lazy import later
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -28,30 +30,28 @@ _VALUE = (
     r"|\[[^\]\n]*\]?|[^\s,;&'\")\]}]+)"
 )
 # api_key='…', 'api_key': '…', HF_TOKEN=…; --api-key …, '--api-key', '…'
-_NAMED = re.compile(rf"{_NAME}\\?['\"]?\s{{0,4}}[=:]\s{{0,4}}){_VALUE}", re.IGNORECASE | re.DOTALL)
-_OPTION = re.compile(
-    rf"{_NAME.replace('(?P<name>', '(?P<name>--', 1)}(?:['\"], ?| +)){_VALUE}", re.IGNORECASE | re.DOTALL
-)
-_NOTHING = re.compile(r"\\?['\"]?(?:None|null|True|False|\[redacted\]?)?\\?['\"]?\Z", re.IGNORECASE)
+_NAMED = later(rf"{_NAME}\\?['\"]?\s{{0,4}}[=:]\s{{0,4}}){_VALUE}", re.IGNORECASE | re.DOTALL)
+_OPTION = later(rf"{_NAME.replace('(?P<name>', '(?P<name>--', 1)}(?:['\"], ?| +)){_VALUE}", re.IGNORECASE | re.DOTALL)
+_NOTHING = later(r"\\?['\"]?(?:None|null|True|False|\[redacted\]?)?\\?['\"]?\Z", re.IGNORECASE)
 # What a tokenizer calls a token: a number or a special one.
-_FIGURE = re.compile(r"['\"]?(?:[\d.,]+|<[^>]*>)['\"]?\Z")
-_SECRET_TOKEN = re.compile(r"(?:auth|hf|hub|api|access|admin|session|refresh|bearer)[\w.-]*token", re.IGNORECASE)
+_FIGURE = later(r"['\"]?(?:[\d.,]+|<[^>]*>)['\"]?\Z")
+_SECRET_TOKEN = later(r"(?:auth|hf|hub|api|access|admin|session|refresh|bearer)[\w.-]*token", re.IGNORECASE)
 # Settings that end in "token" and hold none.
-_HARMLESS = re.compile(
+_HARMLESS = later(
     r"(?:max|min|num|new|cached|pending|mask|pad|eos|bos|unk|cls|sep|input|output|draft|context|prefill|page|chunk|total"
     r"|stop|think|decode|extra|special|hidden|image|audio|video|first|last|next|vocab)[._-](?:[\w.-]*[._-])?token",
     re.IGNORECASE,
 )
-_URL = re.compile(r"://[^\s/?#'\"]+@")
-_QUERY = re.compile(r"(?P<name>[?&](?P<key>[\w-]+)=)[^&\s'\"]+")
-_QUERY_KEY = re.compile(r"token|key|secret|sig|password|passwd|credential", re.IGNORECASE)
-_HEADER = re.compile(
+_URL = later(r"://[^\s/?#'\"]+@")
+_QUERY = later(r"(?P<name>[?&](?P<key>[\w-]+)=)[^&\s'\"]+")
+_QUERY_KEY = later(r"token|key|secret|sig|password|passwd|credential", re.IGNORECASE)
+_HEADER = later(
     r"(?P<name>\bauthorization\\?['\"]?\s{0,4}[=:]\s{0,4}\\?['\"]?)"
     r"(?:(?:Bearer|Basic|Digest|Token|Negotiate) +)?[^\s'\",\\]+",
     re.IGNORECASE,
 )
-_BEARER = re.compile(r"(?P<how>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
-_FORMS = re.compile(
+_BEARER = later(r"(?P<how>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
+_FORMS = later(
     r"\bhf_[A-Za-z0-9]{16,}"
     r"|\bsk-[A-Za-z0-9_-]{16,}"
     r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}"
@@ -72,11 +72,13 @@ _HINT = re.compile(
 # Each form again by its first letters alone: such a search runs many times faster than the forms together, which
 # are tried only where one of these is found.
 _FORM_HEADS = tuple(
-    re.compile(head)
-    for head in (
-        r"hf_[A-Za-z0-9]{16}", r"sk-[A-Za-z0-9_-]{16}", r"gh[pousr]_[A-Za-z0-9]{20}", r"github_pat_\w{20}",
-        r"glpat-[\w-]{16}", r"AKIA[A-Z0-9]{16}", r"ASIA[A-Z0-9]{16}", r"AIza[\w-]{35}", r"ya29\.[\w-]{20}",
-        r"nvapi-[\w-]{20}", r"dckr_pat_[\w-]{20}", r"xox[abprs]-[\w-]{10}", r"eyJ[\w-]{8}", r"-----BEGIN ",
+    (sign, later(sign + more))
+    for sign, more in (
+        ("hf_", r"[A-Za-z0-9]{16}"), ("sk-", r"[A-Za-z0-9_-]{16}"), ("ghp_", r"[A-Za-z0-9]{20}"),
+        ("gho_", r"[A-Za-z0-9]{20}"), ("ghu_", r"[A-Za-z0-9]{20}"), ("ghs_", r"[A-Za-z0-9]{20}"),
+        ("ghr_", r"[A-Za-z0-9]{20}"), ("github_pat_", r"\w{20}"), ("glpat-", r"[\w-]{16}"), ("AKIA", r"[A-Z0-9]{16}"),
+        ("ASIA", r"[A-Z0-9]{16}"), ("AIza", r"[\w-]{35}"), ("ya29.", r"[\w-]{20}"), ("nvapi-", r"[\w-]{20}"),
+        ("dckr_pat_", r"[\w-]{20}"), ("xox", r"[abprs]-[\w-]{10}"), ("eyJ", r"[\w-]{8}"), ("-----BEGIN ", ""),
     )
 )  # fmt: skip
 # What must stand in a name that speaks of a secret.
@@ -89,7 +91,7 @@ def redact(text: str) -> str:
     if _HINT.search(text) is None:
         return text
     lower = text.lower()
-    if any(head.search(text) for head in _FORM_HEADS):
+    if any(sign in text and head.search(text) for sign, head in _FORM_HEADS):
         text = _FORMS.sub(MASK, text)
     if "authorization" in lower:
         text = _HEADER.sub(rf"\g<name>{MASK}", text)

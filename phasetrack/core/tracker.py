@@ -106,7 +106,6 @@ class Tracker:
         self._buried: set[int] = set()  # boots that evidence has ended, and whose end was told
         self._judged_s = float("-inf")
         self.latest: Snapshot | None = None  # what was judged last, about every second: a screen need not ask again
-        self.latest: Snapshot | None = None  # what was judged last, about every second: a screen need not ask again
         self._ended = False
         self._stopped = False
         self._priors: Priors | None = None
@@ -176,7 +175,6 @@ class Tracker:
     def _judge(self, now_s: float | None) -> list[Record]:
         """Keep this moment's verdict and estimate; tell where evidence has ended a boot that its log leaves open."""
         known, self._told = self._look(now_s)
-        self.latest = known
         self.latest = known
         self._judged_s = self._judged_s if now_s is None else now_s
         self._outside.remember(known.verdict)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from phasetrack.core.model import Chunk, Closed
 from phasetrack.core.tracker import Tracker
 from phasetrack.views.jsonl import record_json, snapshot_json
-from phasetrack.views.plain import report_text, status_line
+from phasetrack.views.plain import report_text
+from phasetrack.views.status import status_line
 from tests.golden.make import golden
 from tests.talk import Heard, hear, patterns, recording, recordings
 

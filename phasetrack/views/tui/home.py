@@ -204,7 +204,7 @@ class Home:
             self.tail_rows = min(max(self.tail_rows + (1 if key == "+" else -1), 0), size.height)
             return Draw()
         if key == "y":
-            from phasetrack.views.plain import status_line
+            from phasetrack.views.status import status_line
 
             return Copy(status_line(known))
         return None
