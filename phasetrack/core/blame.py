@@ -207,7 +207,7 @@ class Blame:
         primary = [kind for kind in telling if not kind[0].secondary]
         if telling:
             return primary[0] if primary else telling[-1]
-        if clue is not None and (rule is None or rule.where is Where.RECORD):
+        if clue is not None and (rule is None or rule.where is Where.RECORD or rule.id in self._plain_echoes):
             return clue.rule, clue.fields
         return known[0] if known else (rule, record.fields)
 

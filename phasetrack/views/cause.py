@@ -59,7 +59,7 @@ def _where(known: Snapshot, failure: Failure) -> Iterator[str]:
 def _parts(failure: Failure) -> Iterator[tuple[str, str]]:
     yield "why", failure.cause
     yield "do", failure.remedy
-    yield "beside", failure.clue
+    yield "near", failure.clue
     if len(failure.ranks) > 1:
         more = len(failure.ranks) - _RANKS
         shown = ", ".join(failure.ranks[:_RANKS]) + (f" and {more} more" if more > 0 else "")
