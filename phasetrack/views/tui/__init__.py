@@ -7,6 +7,7 @@ the switches that it reads while it is imported have been set.
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
 
 # Read by textual at its import. Frames a second are for keys that repeat; news is paced by the feed.
 _SWITCHES = {"TEXTUAL_ANIMATIONS": "none", "TEXTUAL_SMOOTH_SCROLL": "0", "TEXTUAL_FPS": "30"}
+# A key that waits for the feed's thread, several times on its way to a picture, waits this long at most.
+_SWITCH_S = 0.001
 
 
 def prepare() -> None:
     """Set the switches; before textual is imported for the first time."""
     for name, value in _SWITCHES.items():
         os.environ.setdefault(name, value)
+    sys.setswitchinterval(_SWITCH_S)
 
 
 def run_screen(make_feed: Callable[[], Feed], options: Options) -> Left:

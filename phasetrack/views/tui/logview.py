@@ -90,6 +90,7 @@ class LogView:
         self.cursor = Row(0)
         self._pages: Pages | None = None
         self._lines: Lines | None = None
+        self._other: Lines | None = None  # the other form, with all that it remembers of long lines
         self._numbers: Numbers | None = None
         self._poke: Callable[[], None] = lambda: None
         self._counting = False
@@ -106,6 +107,7 @@ class LogView:
         """Take the log; ``poke`` asks for a new picture from any thread."""
         self._pages, self._poke = pages, poke
         self._lines, self._numbers = Lines(pages, raw=self.raw), Numbers(pages)
+        self._other = None
 
     @property
     def is_searching(self) -> bool:
@@ -312,7 +314,7 @@ class LogView:
         elif key == "c" and self._pages is not None:
             at = self.cursor.start
             self.raw = not self.raw
-            self._lines = Lines(self._pages, raw=self.raw)
+            self._lines, self._other = self._other or Lines(self._pages, raw=self.raw), lines
             self._jump = None if self.follow else at
         elif key == "f":
             if self.follow:
