@@ -50,7 +50,7 @@ LESSONS = {
         "Start a server with its output in a log file, and follow it.",
         (
             ("phasetrack run -- python -m sglang.launch_server --model-path M", "names the log file itself"),
-            ("phasetrack run --log server.log --record start.cast -- ./serve.sh", "recorded, with evidence beside"),
+            ("phasetrack run --log server.log --record launch.cast -- ./serve.sh", "recorded, with evidence beside"),
         ),
     ),
     "report": Lesson(

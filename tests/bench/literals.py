@@ -12,7 +12,7 @@ _MIN_LENGTH = 4
 
 
 def literals() -> list[str]:
-    """The beginnings of all messages that the SGLang rules know, else the longest text in them, as regular expressions."""
+    """The beginnings of all messages that the SGLang rules know, else their longest text, as regular expressions."""
     found: set[str] = set()
     for order, rule in enumerate(load().rules):
         if rule.match is None or rule.engine != "sglang":

@@ -49,7 +49,7 @@ def in_turn(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, Run
     """Run all commands, one after the other, ``rounds`` times; caches are warm after the first."""
     found = {name: Runs() for name in commands}
     with tempfile.TemporaryDirectory() as folder:
-        env = os.environ | {name: folder for name in ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")}
+        env = os.environ | dict.fromkeys(("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"), folder)
         for command in commands.values():
             run(command, env)
         for _ in range(rounds):
@@ -65,9 +65,8 @@ def table(title: str, found: Mapping[str, Runs], base: str) -> None:
     print(f"\n{title}")
     for name, runs in found.items():
         ratio = runs.median_s / found[base].median_s
-        print(
-            f"  {name:<28} {runs.median_s:7.3f} s CPU (best {runs.best_s:.3f})  {max(runs.rss_mib):6.1f} MiB  {ratio:5.2f}x"
-        )
+        cpu = f"{runs.median_s:7.3f} s CPU (best {runs.best_s:.3f})"
+        print(f"  {name:<28} {cpu}  {max(runs.rss_mib):6.1f} MiB  {ratio:5.2f}x")
 
 
 def verdict(what: str, value: float, limit: float) -> None:

@@ -4,8 +4,6 @@ Every figure stands beside those of named peers measured in the same run, on a p
 app from stock widgets, one of bare static rows, one of a single widget. A busy machine makes all of them worse.
 """
 
-# ruff: noqa: T201 - its output is for a person
-
 from __future__ import annotations
 
 import fcntl

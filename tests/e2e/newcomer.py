@@ -7,16 +7,18 @@ How a README says what a newcomer may run:
 - A comment in front of a block, ``<!-- needs: docker -->``, names what a machine may lack. Its commands are not run:
   their syntax is checked, and every ``phasetrack`` in them against the options that there are.
 - Commands run in a folder with ``server.log`` (two boots, the second is ready), ``old.log`` and ``new.log`` (two
-  starts), ``node0.log`` and ``node1.log``, ``logs/``, ``mine.toml``, ``bench.sh``, ``serve.sh``; what one command
-  writes, the next ones find.
+  starts), ``start.cast``, ``server.log.gz``, ``node0.log`` and ``node1.log``, ``logs/``, ``mine.toml``, ``bench.sh``,
+  ``serve.sh``; what one command writes, the next ones find.
 - A command that follows a log for ever is ended by Ctrl-C once it has said something.
 """
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +30,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from tests.talk import ROOT, recording
+from tests.talk import FIXTURES, ROOT, recording
 
 _FENCE = re.compile(r"^(?P<ticks>`{3,})(?P<kind>\w*)[^\n]*\n(?P<body>.*?)^(?P=ticks)\s*$", re.MULTILINE | re.DOTALL)
 _NEEDS = re.compile(r"<!--\s*needs:\s*(?P<what>[^>]*?)\s*-->\s*\Z")
@@ -225,6 +227,8 @@ def furnish(folder: Path) -> None:
     logs |= {"node0.log": recording("07a-tp2-file"), "node1.log": recording("07b-tp2-eagle3-pipe")}
     for name, data in logs.items():
         (folder / name).write_bytes(data)
+    (folder / "server.log.gz").write_bytes(gzip.compress(cold + ready))
+    shutil.copy(FIXTURES / "07b-tp2-eagle3-pipe" / "server.cast", folder / "start.cast")
     (folder / "mine.toml").write_text(_PACK)
     (folder / "logs").mkdir()
     (folder / "logs" / "yesterday.log").write_bytes(recording("16b-plain-file"))

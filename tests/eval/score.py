@@ -105,7 +105,7 @@ def bootstrap(values: Sequence[float], rounds: int = 400) -> tuple[float, float]
         return (values[0], values[0]) if values else (0.0, 0.0)
     means = []
     for k in range(rounds):
-        picks = Random(k).choices(range(len(values)), k=len(values))  # noqa: S311 - no secret
+        picks = Random(k).choices(range(len(values)), k=len(values))
         means.append(fmean(values[pick] for pick in picks))
     means.sort()
     return quantile(means, 0.025), quantile(means, 0.975)

@@ -22,7 +22,7 @@ LOOKS = 12
 def guesses(spread: float, today: float, seeds: range, boots: int = 10, after: int = 5):
     """What is told of boots whose phases follow a known law, once some of them are history."""
     for seed in seeds:
-        random, pasts = Random(seed), []  # noqa: S311 - no secret
+        random, pasts = Random(seed), []
         for k in range(boots):
             took = Took(silent=60).varied(random, spread, today)
             one = Launch(took, tp=1, shards=30, began_s=BEGAN_S + k * DAY_S)

@@ -59,7 +59,7 @@ def test_the_first_launch_tells_a_range_or_why_there_is_none(at_s):
 @pytest.mark.parametrize("nth", [2, 3, 4])
 @pytest.mark.parametrize("seed", range(2))
 def test_from_the_second_launch_on_the_range_holds(nth, seed):
-    random = Random(seed)  # noqa: S311 - no secret
+    random = Random(seed)
     later = [Launch(Took().varied(random, 0.07, 0.05), began_s=BEGAN_S + k * DAY_S) for k in range(1, nth)]
     *earlier, one = FIRST, *later
     priors = Priors(tuple(learned(launch) for launch in reversed(earlier)))
