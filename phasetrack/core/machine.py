@@ -12,7 +12,8 @@ Rules, in the order in which they bite (``DESIGN.md`` §4; the source of each is
 4.  *A rank's next begin* closes its open span, inferred. A printed end that comes later still extends it.
 5.  *HTTP up* proves that every rank has finished; *ready* closes the rest.
 6.  *A bar* belongs to the load or capture that is open on a rank which draws bars. Bars alone, where the log
-    level hides all else, open their phase as a hint.
+    level hides all else, open their phase as a hint. Those that other programs draw too are held until another
+    line shows that an engine wrote them; arguments show that they were of something before.
 7.  *Ready* counts once, and not after SIGTERM or a failure.
 8.  *A failure* ends a boot, an uncaught traceback only if the start does not go on; which of many is the first
     cause is told in ``blame``.
@@ -21,6 +22,7 @@ Rules, in the order in which they bite (``DESIGN.md`` §4; the source of each is
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -59,6 +61,7 @@ PREAMBLE_S = 300.0
 _SAME_BOOT_S = 2.0
 _WARNINGS_KEPT = 64
 _TAGS_KEPT = 256  # a hostile log could hold as many as lines
+_BARS_HELD = 512  # frames; a checkpoint of more shards loses its first ones
 
 
 class Machine:
@@ -83,6 +86,8 @@ class Machine:
         self._engines = frozenset(patterns.packages.values())
         self._blame = Blame(patterns, kind_of)
         self._records: list[Record] = []
+        # frames before any boot, and their times
+        self._held: deque[tuple[Event, float | None]] = deque(maxlen=_BARS_HELD)
         self._brush: tuple[Boot, Row, BarTrack] | None = None  # of the newest event, where it was a frame of a bar
         self._place: Place | None = None
         self._at_s: float | None = None
@@ -162,6 +167,8 @@ class Machine:
             boot = self._boot_of(event)
             if rule is not None and (boot is not None or not rule.generic):
                 self._bar(boot or self._open_boot(event, at, rule.engine), event, event.bar, rule, at)
+            elif rule is not None and rule.activity is None and not self.state.count:
+                self._held.append((event, at))
             return
         assert rule is not None  # noqa: S101 - a known event without a bar has a rule
         if not event.continued:
@@ -318,15 +325,31 @@ class Machine:
         early = self.state.preambles.pop(tag, None) or self.state.preambles.pop("", None)
         if early is not None and (at is None or 0 <= at - early[1] <= PREAMBLE_S):
             place, started = early
+        held, self._held = self._held, deque(maxlen=_BARS_HELD)
+        if event.rule is not None and opens(event.rule):
+            held.clear()
+        if held and held[0][0].place.offset < place.offset:
+            place, started = held[0][0].place, None
+        now, self._place = self._place, held[0][0].place if held else self._place
         self.state.count += 1
         boot = Boot(self.state.count, tag, place, engine, started, library=event.prefix.library)
         self._retire(tag)
         self.state.live[tag] = self.state.shown = boot
         boot.heard_s = started
         self._tell("boot", boot, {"server": tag or None, "begin_line": place.line})
-        self._open_row(boot, "bootstrap", event, started, Basis.LOGGED, rank="")
+        self._open_row(boot, "bootstrap", event._replace(place=place), started, Basis.LOGGED, rank="")
         self._follow(boot)
+        for early_event, early_at in held:
+            self._place = early_event.place
+            self._early_bar(boot, self._as_read(early_event), early_at)
+        self._place, self._at_s = now, at
         return boot
+
+    def _early_bar(self, boot: Boot, event: Event, at: float | None) -> None:
+        """Take a frame that stood before the line that opened its boot."""
+        if event.rule is not None and event.bar is not None:
+            self._at_s = at
+            self._bar(boot, event, event.bar, event.rule, at)
 
     def _retire(self, tag: str) -> None:
         old = self.state.live.pop(tag, None)

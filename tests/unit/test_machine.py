@@ -644,15 +644,28 @@ def test_where_the_log_level_hides_all_else_bars_alone_open_their_phase():
     assert outcome(heard)[0] == "starting"
 
 
-@pytest.mark.xfail(strict=True, reason="weight bars before the first line of the engine's own are not kept")
 def test_weight_bars_are_kept_where_a_later_bar_shows_whose_they_were():
     heard = talk(shards(0, 2, 4) + sizes(0, name="") + sizes(0, 2, 4))
     assert heard.order == ["bootstrap", "target_load", "target_graph"]
 
 
+def test_weight_bars_are_kept_where_a_line_of_the_engine_follows():
+    heard = talk(shards(0, 2, 4) + at("42:28", LOADED))
+    assert heard.told("progress") == ["target_load 0/4", "target_load 2/4", "target_load 4/4"]
+    assert heard.row("target_load").began_s is None
+    places = [(record.place.line, record.place.frame) for record in heard.records]
+    assert places == sorted(places)
+
+
 def test_weight_bars_alone_are_no_engines():
     """Other programs draw the same: nothing is invented."""
     assert outcome(talk(shards(0, 2, 4))) == ("none", "ended", None)
+
+
+def test_weight_bars_before_the_arguments_were_another_programs():
+    heard = talk(shards(0, 2, 4) + ONE)
+    assert heard.told("progress") == []
+    assert "target_load" not in heard.order
 
 
 # --- rule 7: ready -------------------------------------------------------------------------------------
