@@ -34,8 +34,6 @@ _OOM = "Look at dmesg -T | grep -i 'killed process', and at the container's memo
 def settle(known: Snapshot, evidence: Evidence | None, *, stuck: Failure | None = None) -> Snapshot:
     """Close the boot where its main process is gone; otherwise answer what was given.
 
-    A log that nobody has open any more only ends: it may be a copy from another machine.
-
     Args:
         known: everything but the verdict.
         evidence: what was seen outside the log.
@@ -45,8 +43,6 @@ def settle(known: Snapshot, evidence: Evidence | None, *, stuck: Failure | None 
         return known
     if _is_older(known, evidence):
         return _not_yet(known, evidence)
-    if evidence.orphan_log and known.outcome is Outcome.STARTING:
-        return replace(known, ended=True)
     if evidence.root_gone_s is None:
         return known
     fresh = evidence.watched_s > 0 and evidence.root_gone_s < _LAST_WORDS_S

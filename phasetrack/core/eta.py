@@ -117,6 +117,8 @@ def withheld(known: Snapshot) -> Snapshot:
     """The same snapshot, without an estimate where evidence has ended the boot or nothing moves."""
     if known.eta is None:
         return known
+    if known.outcome is Outcome.NONE and known.evidence is not None and known.evidence.orphan_log:
+        return replace(known, eta=None, next_check_s=None)
     if known.outcome not in {Outcome.STARTING, Outcome.NONE}:
         return replace(known, eta=None, next_check_s=None)
     if known.verdict.state not in {VerdictState.SUSPECT, VerdictState.STUCK}:

@@ -141,7 +141,7 @@ class EvidenceFold:
         self._lost_s: dict[_Key, float] = {}
         self._stopped_s: dict[_Key, float] = {}
         self._blocked: dict[_Key, tuple[float, int | None]] = {}
-        self._root_gone_s: float | None = None
+        self.gone_at_s: float | None = None
         self._port_open_s: float | None = None
 
     def feed(self, sample: EvidenceSample) -> None:
@@ -215,9 +215,9 @@ class EvidenceFold:
         blocked = {key: p for key, p in living.items() if p.state == "D"}
         self._blocked = {key: self._block(key, p, now) for key, p in blocked.items()}
         if _root_is_gone(sample):
-            self._root_gone_s = now if self._root_gone_s is None else self._root_gone_s
+            self.gone_at_s = now if self.gone_at_s is None else self.gone_at_s
         elif sample.root_alive:
-            self._root_gone_s = None
+            self.gone_at_s = None
         if sample.port_open:
             self._port_open_s = now if self._port_open_s is None else self._port_open_s
 
@@ -238,7 +238,7 @@ class EvidenceFold:
             return None
         now = sample.now_s if now_s is None else max(now_s, sample.now_s)
         living = tuple(process for process in sample.processes if process.state != "Z")
-        gone_s = self._root_gone_s
+        gone_s = self.gone_at_s
         keyed = {(p.pid, p.started_s): p for p in sample.processes}
         return Evidence(
             now_s=now,

@@ -47,6 +47,16 @@ class Outside:
         """The newest sample; None where nothing was looked at."""
         return self._evidence.newest
 
+    @property
+    def is_orphan(self) -> bool:
+        """Whether nobody has the log open any more: it may be a copy from another machine."""
+        return self.newest is not None and self.newest.orphan_log
+
+    @property
+    def gone_at_s(self) -> float | None:
+        """When the main process was seen to be gone (our clock)."""
+        return self._evidence.gone_at_s
+
     def answer(
         self,
         known: Snapshot,

@@ -52,16 +52,28 @@ def summarize(
     *,
     boot: Boot | None,
     silent_s: float | None,
+    lived_s: float,
     ended: bool,
     peek: tuple[Row, Bar] | None = None,
 ) -> Snapshot:
-    """Put together all that is known, without the verdict and the estimate."""
+    """Put together all that is known, without the verdict and the estimate.
+
+    Args:
+        state: what the lines said.
+        patterns: all packs, merged.
+        source: how much was read.
+        boot: the boot to show.
+        silent_s: how long ago the last output was.
+        lived_s: for how much of that the start went on: the rest is not its time.
+        ended: nothing more will come.
+        peek: the bar of the open tail, and its row.
+    """
     if boot is None:
         return Snapshot(
             state.clock.newest_s, Outcome.NONE, NO_VERDICT, sources=(source,), silent_s=silent_s, ended=ended
         )
     now = newest(state, boot)
-    running_now = None if now is None else now + (silent_s or 0.0)
+    running_now = None if now is None else now + lived_s
     rows = tuple(_rows(boot, patterns, running_now, peek))
     current = next((row for row in rows if row.phase == boot.phase and row.status is Status.RUNNING), None)
     last = summarize_boot(boot)

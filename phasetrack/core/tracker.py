@@ -22,6 +22,7 @@ from phasetrack.core.model import (
     Chunk,
     Closed,
     Gap,
+    Outcome,
     Place,
     Priors,
     ProbeResult,
@@ -107,6 +108,7 @@ class Tracker:
         self._judged_s = float("-inf")
         self.latest: Snapshot | None = None  # what was judged last, about every second: a screen need not ask again
         self._ended = False
+        self._ended_s: float | None = None  # our clock
         self._stopped = False
         self._priors: Priors | None = None
         self._past = Past()
@@ -159,7 +161,7 @@ class Tracker:
             self._priors = item
             return []
         if isinstance(item, Closed):
-            self._ended = True
+            self._ended, self._ended_s = True, item.at_s
             return list(self._take(self._segmenter.close())) + self._judge(item.at_s)
         if isinstance(item, ProbeResult):
             self._outside.hear(item, self.snapshot(item.now_s))
@@ -293,17 +295,28 @@ class Tracker:
         if now_s is not None and self._output_s is not None:
             silent = max(now_s - self._output_s, 0.0)
         shown = self._shown()
+        deserted = shown is not None and shown.outcome is Outcome.STARTING and self._outside.is_orphan
         known = summarize(
             self._machine.state,
             self._patterns,
             self._source(),
             boot=shown,
             silent_s=silent,
-            ended=self._ended,
+            lived_s=0.0 if deserted else self._lived_s(now_s, silent),
+            ended=self._ended or deserted,
             peek=self._peek(shown),
         )
         off = tuple(Warned(f"off.{rule}", why, None) for rule, why in self._classifier.switched_off())
         return replace(known, evidence=self._outside.newest, warnings=(*known.warnings, *off))
+
+    def _lived_s(self, now_s: float | None, silent_s: float | None) -> float:
+        """For how long after its last output the start still went on, as far as is known."""
+        if now_s is None or silent_s is None:
+            return 0.0
+        ends = [end for end in (self._ended_s, self._outside.gone_at_s) if end is not None]
+        if self._ended and not ends:
+            return 0.0
+        return max(silent_s - max(now_s - min(ends, default=now_s), 0.0), 0.0)
 
     def _peek(self, boot: Boot | None) -> tuple[Row, Bar] | None:
         """The bar of the open tail and the row that it counts for; nothing is changed by looking."""

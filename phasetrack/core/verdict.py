@@ -152,9 +152,10 @@ def _nothing(known: Snapshot, phases: Mapping[str, PhaseInfo], evidence: Evidenc
         return Verdict(VerdictState.ENDED, said)
     if evidence is None or not evidence.processes:
         missing = (_UNSEEN,) if evidence is None else evidence.missing
-        return Verdict(
-            VerdictState.WAITING, "No engine line yet; the first 10 to 20 s of a start print nothing.", missing=missing
-        )
+        said = "No engine line yet; the first 10 to 20 s of a start print nothing."
+        if evidence is not None and evidence.orphan_log:
+            said = "No engine line in this log, and no process of this machine has it open."
+        return Verdict(VerdictState.WAITING, said, missing=missing)
     usual = _usual(known, "bootstrap", phases)
     hard = hard_sign(known, evidence) or (None if usual is None else _flat(known, usual, evidence))
     if hard is not None:

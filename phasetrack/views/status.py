@@ -37,6 +37,8 @@ def _status_parts(known: Snapshot) -> Iterator[str]:
         if row.ranks_seen > 1:
             yield f"{row.ranks_done} of {row.ranks_seen} ranks done"
         yield known.verdict.because
+        if known.ended and known.silent_s is not None:
+            yield f"last output {duration(known.silent_s)} ago"
         yield from _act(known)
         yield from _expected(known)
         return

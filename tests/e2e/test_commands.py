@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pty
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 
 import pytest
@@ -172,6 +174,29 @@ def test_an_earlier_boot_can_be_asked_for(tmp_path):
     assert [each["outcome"] for each in known] == ["starting", "failed", "starting"]
     assert [boot["outcome"] for boot in known[0]["boots"]] == ["failed", "starting"]
     assert "Boots in this file:" in phasetrack("report", both, "--no-history", folder=tmp_path).stdout
+
+
+def test_the_clock_of_a_saved_log_stops_at_its_last_line(tmp_path):
+    saved, archived = tmp_path / "saved.log", tmp_path / "saved.log.gz"
+    saved.write_bytes(until("01-plain-file", 40))
+    archived.write_bytes(gzip.compress(saved.read_bytes()))
+    days_ago = time.time() - 3 * 86400
+    os.utime(saved, (days_ago, days_ago))
+    known = [json.loads(phasetrack("status", "--json", path, folder=tmp_path).stdout) for path in (saved, archived)]
+    assert known[0]["now"] == known[1]["now"]
+    assert known[0]["phases"] == known[1]["phases"]
+    assert known[0]["eta"] is known[1]["eta"] is None
+    assert "last output 3 d 0 h ago" in phasetrack("status", saved, folder=tmp_path).stdout
+
+
+def test_a_saved_log_of_something_else_is_given_no_estimate(tmp_path):
+    other = tmp_path / "other.log"
+    other.write_bytes(b"hello\n")
+    os.utime(other, (0, 0))
+    done = phasetrack("status", other, folder=tmp_path)
+    assert (done.returncode, done.stdout.count("\n")) == (3, 1)
+    assert "no process of this machine has it open" in done.stdout
+    assert "ready in" not in done.stdout
 
 
 # --- pipes and terminals -----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from phasetrack.core.model import Outcome, Status, VerdictState
 from phasetrack.views.tui.look import Line, Span, width_of
-from phasetrack.views.tui.rows import past_end_s, short
+from phasetrack.views.tui.rows import short
 from phasetrack.views.words import clock, duration, eta_words, progress, size
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def outcome_parts(news: News, *, brief: bool = False) -> list[str]:
         return ["the server was shut down", f"{was} {took}".strip()]
     if known.outcome is Outcome.NONE:
         return ["for the engine's first line" if not known.ended else "without an engine's start-up in it"]
-    last = _ago(past_end_s(known))
+    last = _ago(known.silent_s or 0.0) if known.ended else ""
     return [_where(known, brief=brief), _since(known), last and f"the last line came {last}"]
 
 
@@ -220,7 +220,7 @@ def _since(known: Snapshot) -> str:
         return "start time unknown"
     if known.now_s is None:
         return f"started {clock(known.started_at_s)}"
-    spent = duration(max(known.now_s - past_end_s(known) - known.started_at_s, 0.0))
+    spent = duration(max(known.now_s - known.started_at_s, 0.0))
     return f"{spent} {'after the start at' if known.ended else 'since'} {clock(known.started_at_s)}"
 
 

@@ -6,7 +6,7 @@ bytes up to the last changed cell.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -234,14 +234,7 @@ def _spent(known: Snapshot, row: PhaseRow) -> str:
     """What is skipped in a start that came to its end was not reached in one that did not."""
     if row.status is Status.SKIPPED and known.ready_at_s is None and known.outcome is not Outcome.READY:
         return "not reached"
-    if known.ended and row.status is Status.RUNNING and row.elapsed_s is not None:
-        return elapsed(replace(row, elapsed_s=max(row.elapsed_s - past_end_s(known), 0.0)))
     return elapsed(row)
-
-
-def past_end_s(known: Snapshot) -> float:
-    """For how long clocks have run on after the last line of a log that has ended: nobody worked then."""
-    return (known.silent_s or 0.0) if known.ended else 0.0
 
 
 def elapsed(row: PhaseRow) -> str:
