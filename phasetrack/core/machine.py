@@ -293,8 +293,8 @@ class Machine:
         """Answer whether new arguments are the same start's: another node's, or printed twice."""
         if tag and boot.server and tag != boot.server:
             return self._is_other_node(boot, args)  # replicas have equal arguments, and start at the same time
-        if at is not None and boot.heard_s is not None and at < boot.heard_s - _SAME_BOOT_S:
-            return True  # an earlier stamp: the other node's log, pasted behind
+        if at is not None and boot.heard_s is not None and at < boot.heard_s - _SAME_BOOT_S and boot.args:
+            return self._is_other_node(boot, args)  # its log, pasted behind; else a clock was put back
         if boot.is_over or boot.ready is not None:
             return False
         if not boot.args:

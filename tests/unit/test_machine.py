@@ -349,6 +349,13 @@ def test_a_restart_into_the_same_file_is_a_second_boot(first, told):
     assert talk(first + again, boot=1).rows == talk(first).rows
 
 
+def test_a_restart_after_the_clock_was_put_back_is_a_second_boot():
+    """A container that comes back in another time zone must not be ready by yesterday's line."""
+    heard = talk(ONE + loads(22) + UP + at("12:04", args(tp_size=1)) + at("12:22", DIST, DISTED, LOAD))
+    assert [boot[:2] for boot in boots(heard)] == [(1, "ready"), (2, "starting")]
+    assert heard.rows[:2] == ["bootstrap 12:04-12:22 done", "dist_init 12:22-12:22 done"]
+
+
 def test_the_count_of_loads_begins_anew_with_each_boot():
     heard = talk(OLD_ORDER + later(ONE + loads(22), 4))
     assert heard.order == ["bootstrap", "dist_init", "target_load", "kv_cache", "target_graph"]
