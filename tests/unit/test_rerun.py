@@ -142,6 +142,17 @@ def test_a_seek_that_is_interrupted_goes_on_where_it_was():
     assert seen(rerun.snapshot()) == seen(played(tape, tape.end_s))
 
 
+@pytest.mark.parametrize("name", ["06b2-truncated-shard", "07b-tp2-eagle3-pipe"])
+def test_a_state_can_be_kept_and_gone_on_from_at_every_input_even_amid_a_failing_record(name):
+    tape = tape_of(name, "server.cast")
+    rerun = Rerun(tape)
+    while not rerun.ended:
+        rerun._step(rerun._due_s())
+        rerun._keep()
+        rerun._thaw(rerun.keepsakes._kept[-1])
+    assert seen(rerun.snapshot()) == seen(played(tape, tape.end_s))
+
+
 # --- evidence ----------------------------------------------------------------------------------------
 
 
