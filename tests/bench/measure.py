@@ -50,6 +50,8 @@ def in_turn(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, Run
     found = {name: Runs() for name in commands}
     with tempfile.TemporaryDirectory() as folder:
         env = os.environ | dict.fromkeys(("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"), folder)
+        env["PYTHONPYCACHEPREFIX"] = folder  # what is installed has its bytecode beside it
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
         for command in commands.values():
             run(command, env)
         for _ in range(rounds):
