@@ -23,7 +23,9 @@ _SHOWN = (
     ("available_gpu_mem_bytes", "free GPU memory"), ("url", "url"),
 )  # fmt: skip
 _PARALLEL = {"tp_size", "pp_size", "dp_size", "ep_size", "nnodes"}
-_DEFAULTS: dict[str, Value] = {"node_rank": 0, "disaggregation_mode": "null"}
+_DEFAULTS: dict[str, Value] = {
+    "node_rank": 0, "disaggregation_mode": "null", "dtype": "auto", "load_format": "auto",
+}  # fmt: skip
 _TITLES = dict(_SHOWN)
 
 

@@ -12,7 +12,7 @@ from phasetrack.core.model import Outcome
 from phasetrack.core.say import duration
 from phasetrack.views.facts import shown_facts
 from phasetrack.views.headline import engine_words, failure_block, headline
-from phasetrack.views.rows import cells, last_ranks, share, total_s
+from phasetrack.views.rows import cells, fate, last_ranks, share, total_s
 from phasetrack.views.template import cut
 from phasetrack.views.words import glyph, iso, size
 
@@ -157,7 +157,7 @@ def _boots(known: Snapshot) -> list[str]:
             f"**{boot.boot}**" if boot.boot == known.boot else str(boot.boot),
             "" if boot.line is None else str(boot.line),
             iso(boot.started_at_s, known.zone) or "time unknown",
-            str(boot.outcome) + (f" ({prose(boot.failure_id)})" if boot.failure_id else ""),
+            fate(known, boot) + (f" ({prose(boot.failure_id)})" if boot.failure_id else ""),
             "" if boot.startup_s is None else duration(boot.startup_s),
         ]
         for boot in known.boots[-_BOOTS_MAX:]

@@ -19,7 +19,7 @@ from phasetrack.views.facts import shown_facts
 from phasetrack.views.foretold import expected_lines, sources_of, told_lines
 from phasetrack.views.gantt import FAMILIES, chart, rank_name
 from phasetrack.views.headline import engine_words, failure_block, headline
-from phasetrack.views.rows import last_ranks, share, total_s
+from phasetrack.views.rows import fate, last_ranks, share, total_s
 from phasetrack.views.strips import evidence_strips
 from phasetrack.views.template import cut, render
 from phasetrack.views.words import count, iso
@@ -218,7 +218,7 @@ def _boots(known: Snapshot, most: int) -> Iterator[dict[str, object]]:
     if len(known.boots) < 2:
         return
     for boot in known.boots[-most:]:
-        outcome = str(boot.outcome) + (f" ({boot.failure_id})" if boot.failure_id else "")
+        outcome = fate(known, boot) + (f" ({boot.failure_id})" if boot.failure_id else "")
         yield {
             "number": boot.boot,
             "line": "" if boot.line is None else boot.line,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from phasetrack.core.model import Outcome
 from phasetrack.views.cause import cause_text, issue_block
 from phasetrack.views.facts import shown_facts
-from phasetrack.views.rows import cells, last_ranks, share, total_s, usual
+from phasetrack.views.rows import cells, fate, last_ranks, share, total_s, usual
 from phasetrack.views.words import duration, glyph, iso, size
 
 if TYPE_CHECKING:
@@ -133,5 +133,5 @@ def _boots(known: Snapshot) -> list[str]:
         mark = "*" if boot.boot == known.boot else " "
         took = "" if boot.startup_s is None else f" after {duration(boot.startup_s)}"
         started = iso(boot.started_at_s, known.zone) or "time unknown"
-        lines.append(f"{mark} {boot.boot:>3}  line {boot.line or '?':<9} {started:<20} {boot.outcome}{took}")
+        lines.append(f"{mark} {boot.boot:>3}  line {boot.line or '?':<9} {started:<20} {fate(known, boot)}{took}")
     return lines

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from phasetrack.core.model import Basis, Status
+from phasetrack.core.model import Basis, Outcome, Status
 from phasetrack.views.words import clock, duration, progress, span_of
 
 if TYPE_CHECKING:
-    from phasetrack.core.model import PhaseRow, Snapshot
+    from phasetrack.core.model import BootSummary, PhaseRow, Snapshot
 
 # Milestones and what comes after the start have no share of it.
 _SHARELESS = {"ready", "serving"}
@@ -100,3 +100,13 @@ def _usual(row: PhaseRow) -> str:
     cache = f"{row.cache} cache" if row.cache else ""
     remark = ", ".join(text for text in (said, cache) if text)
     return f"  {row.title:<20} {span_of(row.expected):>12}   took {duration(took):>12}  {remark}".rstrip()
+
+
+def fate(known: Snapshot, boot: BootSummary) -> str:
+    """What became of a boot; of one that no line ended, but another boot or the log's end did, that much is known."""
+    if boot.outcome is not Outcome.STARTING:
+        return str(boot.outcome)
+    if boot.boot == known.boot:
+        return "unfinished" if known.ended else "starting"
+    followed = any(other.boot > boot.boot and other.server == boot.server for other in reversed(known.boots))
+    return "unfinished" if followed else "starting"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Outcome
+from phasetrack.views.rows import fate
 from phasetrack.views.tui.acts import BOTTOM, TOP, Draw, OpenLog, Say, Steer, steps
 from phasetrack.views.tui.home import keys
 from phasetrack.views.tui.look import BLANK, Line
@@ -56,7 +57,7 @@ class Boots:
         took = "" if boot.startup_s is None else f"after {duration(boot.startup_s)}"
         started = iso(boot.started_at_s, known.zone) or "time unknown"
         cause = (boot.failure_id or "").rpartition(".")[2].replace("_", " ")
-        text = f"{boot.boot:>4}  {started:<19}  {boot.outcome:<8}  {took or cause:<22}  {boot.server} {shown}"
+        text = f"{boot.boot:>4}  {started:<19}  {fate(known, boot):<10}  {took or cause:<22}  {boot.server} {shown}"
         tone = _TONES.get(boot.outcome, "")
         return Line((self.look.span(self.look.cut(text, width), tone),), number, number == self.selected)
 
