@@ -5,9 +5,9 @@ Evidence from outside needs no case of its own: a dead process has already turne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from phasetrack.core.fixed import Fixed, fixed
 from phasetrack.core.model import Outcome, Status, VerdictState
 from phasetrack.errors import Exit
 
@@ -20,8 +20,8 @@ _FIRED_S = 30.0
 _BEGUN = {Status.RUNNING, Status.DONE, Status.FAILED}
 
 
-@dataclass(frozen=True, slots=True)
-class Want:
+@fixed(frozen=True, slots=True)
+class Want(Fixed):
     """What is waited for."""
 
     phase: str = READY  # this phase has begun; a server that is ready has passed them all

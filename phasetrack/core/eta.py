@@ -10,10 +10,11 @@ of this module. tqdm's own estimate is not used: it knows neither the work after
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from phasetrack.core import shipped
+from phasetrack.core.fixed import Fixed, fixed
 from phasetrack.core.forecast import before_the_log, expected, forecast
 from phasetrack.core.key import Level, key_of
 from phasetrack.core.likes import Likes
@@ -50,8 +51,8 @@ _SOURCES = (
 _NO_ROW = {"ready", "serving"}
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+@fixed(frozen=True, slots=True)
+class Told(Fixed):
     """What was told last, for the next estimate to be steady against."""
 
     boot: int

@@ -9,12 +9,13 @@ precision; and the finished steps tell whether *this machine is slow today*, one
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
 from math import exp, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
+from phasetrack.core.fixed import Fixed, fixed
 from phasetrack.core.key import Level
 from phasetrack.core.laws import DRAWS, FLOOR_S, Law, beyond, normal_strata, quantile, strata
 from phasetrack.core.likes import COMPILING, Part
@@ -67,8 +68,8 @@ class Piece(NamedTuple):
     chance: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+@fixed(frozen=True, slots=True)
+class Forecast(Fixed):
     """What remains, before it is put in words."""
 
     left: Range

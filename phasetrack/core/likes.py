@@ -7,12 +7,12 @@ which of them holds is told by the run itself (``forecast``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from phasetrack.core import shipped
+from phasetrack.core.fixed import Fixed, fixed
 from phasetrack.core.key import Level, billions, device, has_own_draft, likeness, size_class
 from phasetrack.core.laws import FLOOR_S, Law, Seen, learn, of_seconds
 from phasetrack.core.past import KNOTS, LEAD, TAIL
@@ -61,8 +61,8 @@ class OfPhase(NamedTuple):
     phase: PastPhase
 
 
-@dataclass(frozen=True, slots=True)
-class Bars:
+@fixed(frozen=True, slots=True)
+class Bars(Fixed):
     """The steps to expect in a phase with bars, by name, and whether like boots told them."""
 
     names: tuple[str, ...]  # of the bars, in order

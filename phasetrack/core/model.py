@@ -10,10 +10,12 @@ Those made once a line or more often are NamedTuples: as immutable, and built in
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from phasetrack.core.fixed import Fixed, fixed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,28 +30,6 @@ EMPTY: Mapping[str, Value] = MappingProxyType({})
 
 def _empty() -> Mapping[str, Value]:
     return EMPTY
-
-
-class Fixed:
-    """Compares, hashes and shows itself by its fields.
-
-    ``dataclass`` would write these three for each class below, anew at every start: 25 ms of what ``status`` takes.
-    """
-
-    __slots__: tuple[str, ...] = ()
-
-    def _values(self) -> tuple[object, ...]:
-        return tuple(getattr(self, name) for name in self.__slots__)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Fixed) and other.__class__ is self.__class__ and other._values() == self._values()
-
-    def __hash__(self) -> int:
-        return hash((self.__class__, self._values()))
-
-    def __repr__(self) -> str:
-        told = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
-        return f"{self.__class__.__name__}({told})"
 
 
 # --- words ------------------------------------------------------------------------------------------
@@ -173,7 +153,7 @@ class Bar(NamedTuple):
 # --- patterns ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Silence(Fixed):
     """How long a phase is known to print nothing while healthy."""
 
@@ -183,7 +163,7 @@ class Silence(Fixed):
     source: str
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class PhaseInfo(Fixed):
     """A named stage of a boot, as the pack describes it."""
 
@@ -197,7 +177,7 @@ class PhaseInfo(Fixed):
     planned: bool = True  # False: not every version tells of it, so no start waits for it
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Case(Fixed):
     """Advice that is better than its rule's where it applies: all that it names is known, and its condition holds."""
 
@@ -208,7 +188,7 @@ class Case(Fixed):
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Rule(Fixed):
     """One line of knowledge about an engine's log."""
 
@@ -243,7 +223,7 @@ class Rule(Fixed):
     trusted: bool = True  # shipped with the package: compiled with re
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class PatternSet(Fixed):
     """All loaded packs, merged. Rules keep the order of their files."""
 
@@ -295,7 +275,7 @@ class Event(NamedTuple):
     continued: bool = False  # untimed: belongs to the record before
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Record(Fixed):
     """One entry of the event stream (``tail --output json``, ``report --format ndjson``)."""
 
@@ -309,7 +289,7 @@ class Record(Fixed):
 # --- what came in -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Chunk(Fixed):
     """Bytes of the log. ``arrived_s`` is our clock, None for a backlog whose age is unknown."""
 
@@ -319,7 +299,7 @@ class Chunk(Fixed):
     played_s: float | None = None  # seconds since a recording began
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Gap(Fixed):
     """Bytes of the log that were not read. A hole holds zeros; else the lines in it are not known."""
 
@@ -327,7 +307,7 @@ class Gap(Fixed):
     hole: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Tick(Fixed):
     """The clock moved. ``output_s`` is when the log last grew (its mtime), our clock."""
 
@@ -335,7 +315,7 @@ class Tick(Fixed):
     output_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Closed(Fixed):
     """Nothing more will come."""
 
@@ -343,7 +323,7 @@ class Closed(Fixed):
     at_s: float | None = None  # our clock
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class ProcessSample(Fixed):
     """One process of the server's tree, once."""
 
@@ -363,7 +343,7 @@ class ProcessSample(Fixed):
     write_chars: int | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class GpuSample(Fixed):
     """One GPU, once. Utilisation alone proves nothing: a spinning NCCL kernel shows 100 %."""
 
@@ -374,7 +354,7 @@ class GpuSample(Fixed):
     power_w: float | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class EvidenceSample(Fixed):
     """What could be seen outside the log at one moment (our clock)."""
 
@@ -396,7 +376,7 @@ class EvidenceSample(Fixed):
     orphan_log: bool = False  # every process that could write the log was looked at, and none has it open
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class ProbeResult(Fixed):
     """One HTTP answer of the server, or the lack of one."""
 
@@ -415,7 +395,7 @@ class ProbeResult(Fixed):
 # --- what earlier boots took ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class BootKey(Fixed):
     """What makes boots alike, from the finest to the coarsest; equal texts mean alike at that level."""
 
@@ -427,7 +407,7 @@ class BootKey(Fixed):
     gpu_bytes: int | None = None  # free memory before loading: tells GPUs apart where no name is known
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class PastStep(Fixed):
     """One step of a phase: what comes before its bars, each bar, what comes after."""
 
@@ -437,7 +417,7 @@ class PastStep(Fixed):
     complete: bool = True
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class PastPhase(Fixed):
     """One phase of an earlier boot. Incomplete: it lasted at least this long."""
 
@@ -451,7 +431,7 @@ class PastPhase(Fixed):
     steps: tuple[PastStep, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class PastBoot(Fixed):
     """What is learned of one boot."""
 
@@ -462,7 +442,7 @@ class PastBoot(Fixed):
     phases: tuple[PastPhase, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Remembered(Fixed):
     """One boot as the history keeps it: what it taught, and what it was."""
 
@@ -477,7 +457,7 @@ class Remembered(Fixed):
     stored_s: float | None = None  # our clock
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Priors(Fixed):
     """Earlier boots that are like this one, the newest first. An input: the core asks no database."""
 
@@ -487,7 +467,7 @@ class Priors(Fixed):
 Input: TypeAlias = Chunk | Gap | Tick | EvidenceSample | ProbeResult | Closed | Priors
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Channel(Fixed):
     """One kind of outside evidence: what moved, and when it last did."""
 
@@ -504,7 +484,7 @@ class Channel(Fixed):
         return self.watched_s if self.moved_ago_s is None else self.moved_ago_s
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Evidence(Fixed):
     """All that was seen outside the log up to one moment, as windows and ages. Our clock."""
 
@@ -530,7 +510,7 @@ class Evidence(Fixed):
 # --- what is known ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Range(Fixed):
     """A P10–P90 range of seconds with its middle."""
 
@@ -540,7 +520,7 @@ class Range(Fixed):
     runs: int = 0  # like boots behind it; 0: shipped figures alone
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Progress(Fixed):
     """k of N."""
 
@@ -550,7 +530,7 @@ class Progress(Fixed):
     rate_per_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class BarRow(Fixed):
     """One bar of a phase: captures and compiles come one after the other inside one phase."""
 
@@ -566,7 +546,7 @@ class BarRow(Fixed):
     curve: tuple[tuple[float, float], ...] = ()  # (elapsed_s, done), thinned
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class RankSpan(Fixed):
     """One phase on one rank."""
 
@@ -579,7 +559,7 @@ class RankSpan(Fixed):
     basis: Basis
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class PhaseRow(Fixed):
     """One phase over all its ranks."""
 
@@ -610,7 +590,7 @@ class PhaseRow(Fixed):
     ranks: tuple[RankSpan, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Activity(Fixed):
     """Work inside a phase that never replaces it: JIT, autotune, compile, hold."""
 
@@ -623,7 +603,7 @@ class Activity(Fixed):
     bar: Progress | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Sign(Fixed):
     """One piece of evidence in words, and since when: how long ago it was seen, or for how long it has been so."""
 
@@ -631,7 +611,7 @@ class Sign(Fixed):
     age_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Verdict(Fixed):
     """Is it stuck? With the evidence for it, against it, and what could not be seen."""
 
@@ -647,7 +627,7 @@ class Verdict(Fixed):
     deadline_at_s: float | None = None  # the same moment on the log's clock
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Eta(Fixed):
     """How long still, as a range with its source."""
 
@@ -663,7 +643,7 @@ class Eta(Fixed):
     phase_left: Range | None = None  # of the running phase alone
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Failure(Fixed):
     """Bad news, with its cause where it is known."""
 
@@ -687,7 +667,7 @@ class Failure(Fixed):
     clue: str = ""  # a line beside the record that explains it: a compiler's error, a time-out of a peer
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Warned(Fixed):
     """Something to know that is no failure; repeated ones are counted."""
 
@@ -699,7 +679,7 @@ class Warned(Fixed):
     got: Value = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class BootSummary(Fixed):
     """What is kept of a boot once another has begun."""
 
@@ -715,7 +695,7 @@ class BootSummary(Fixed):
     end_offset: int | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Source(Fixed):
     """What was read."""
 
@@ -728,7 +708,7 @@ class Source(Fixed):
     skipped_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Zone(Fixed):
     """How to print points in time of this log: with or without a date, with a printed UTC offset or none."""
 
@@ -736,7 +716,7 @@ class Zone(Fixed):
     offset_s: int | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Engine(Fixed):
     """Who wrote the log."""
 
@@ -748,7 +728,7 @@ class Engine(Fixed):
     pack: str
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Rung(Fixed):
     """One rung of the readiness ladder: process, port, health, token, warm."""
 
@@ -759,7 +739,7 @@ class Rung(Fixed):
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class TimingCheck(Fixed):
     """A figure that the engine itself printed beside the one derived from the log."""
 
@@ -768,7 +748,7 @@ class TimingCheck(Fixed):
     derived_s: float | None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@fixed(frozen=True, slots=True)
 class Snapshot(Fixed):
     """All that is known at one moment. Every view is a function of this."""
 

@@ -8,7 +8,6 @@ to the next, and the *tail* after the last one is full (repacking, the slowest r
 
 from __future__ import annotations
 
-from hashlib import sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -85,6 +84,8 @@ def uid_of(known: Snapshot) -> str | None:
 
     Two servers may start in the same second, but not on one port.
     """
+    from hashlib import sha256  # 4 ms
+
     args = known.facts.get("server_args")
     if known.started_at_s is None or not args:
         return None

@@ -28,7 +28,7 @@ GRAPHS = ("target_graph", "draft_graph")
 CURVE_LIMIT = 64
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Span:
     """One phase on one rank, once."""
 
@@ -50,7 +50,7 @@ class Span:
         return self.end is None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class BarTrack:
     """One bar from its first frame to its last."""
 
@@ -97,7 +97,7 @@ class BarTrack:
         return changed
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Row:
     """One phase over its ranks, once."""
 
@@ -142,7 +142,7 @@ class Row:
         return list(self.spans.values())
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Doing:
     """An activity while it lasts."""
 
@@ -168,7 +168,7 @@ class Clue(NamedTuple):
     fields: Mapping[str, Value]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RankState:
     """Where one rank stands."""
 
@@ -179,7 +179,7 @@ class RankState:
     ordinal: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Boot:
     """One start of one server."""
 
@@ -253,7 +253,7 @@ class Boot:
         return None if found is None else found[1]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class State:
     """All boots of one source."""
 
