@@ -716,7 +716,9 @@ def _is_read() -> bool:
 
 
 def _note(what: str) -> None:
-    typer.echo(f"phasetrack: {what}", err=True)
+    from phasetrack.core.redact import redact
+
+    typer.echo(redact(f"phasetrack: {what}"), err=True)  # a URL or an argument may hold a secret too
 
 
 def _target(output: Path | None):  # type: ignore[no-untyped-def] # noqa: ANN202

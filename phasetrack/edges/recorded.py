@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from phasetrack.core.model import EvidenceSample, GpuSample, ProbeResult, ProcessSample
+from phasetrack.core.redact import redact
 from phasetrack.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Recorder:
         Args:
             cast: the file to write; an older one is replaced.
             began_s: our clock at 0.
-            command: what is recorded, for the header.
+            command: what is recorded, for the header; its secrets are masked.
             size: columns and rows, for players.
 
         Raises:
@@ -51,8 +52,8 @@ class Recorder:
             self._seen = self.evidence.open("w", encoding="utf-8", buffering=1)
         except OSError as fault:
             raise UsageError(f"--record {cast}: cannot be written: {fault.strerror}") from None
-        header = {"version": 2, "width": size[0], "height": size[1], "timestamp": int(began_s), "command": command}
-        _write(self._cast, header)
+        header = {"version": 2, "width": size[0], "height": size[1], "timestamp": int(began_s)}
+        _write(self._cast, header | {"command": redact(command)})
 
     def output(self, data: bytes, arrived_s: float) -> None:
         """Take bytes of the log as they arrived; a character cut in two waits for its rest."""

@@ -12,9 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from phasetrack.cli import app
+from phasetrack.crash import write_report
 from phasetrack.views.jsonl import snapshot_json
 from tests.e2e.command import PHASETRACK, home, phasetrack
 from tests.e2e.terminal import Terminal
+from tests.e2e.test_help import commands
 from tests.talk import FIXTURES, args, hear, log, recording
 
 if TYPE_CHECKING:
@@ -84,33 +86,64 @@ def files_of(bundle: Path) -> dict[str, str]:
         return {m.name.rpartition("/")[2]: tar.extractfile(m).read().decode() for m in tar.getmembers()}
 
 
+def outputs(log: Path, other: Path, folder: Path) -> list[tuple[object, ...]]:
+    """Every command in every form, on logs with secrets; those that print only, and so can share a process."""
+    forms = [("report", log, "-f", form) for form in ("text", "json", "ndjson", "md", "html", "trace")]
+    forms += [("compare", log, other, "-f", form) for form in ("text", "json", "md", "html")]
+    forms += [("status", log, *how) for how in ((), ("--json",), ("--at-line", 7), ("--at-line", 7, "--json"))]
+    forms += [("wait", log, *how) for how in ((), ("--json",), ("--timeout", "1s", "--until", "serving"))]
+    forms += [("history", "import", log), ("history", "list"), ("history", "list", "--json"), ("history", "show", 1)]
+    forms += [("history", "show", 1, "--json"), ("history", "export"), ("report", log, "-o", folder / "no" / "where")]
+    return [*forms, ("doctor", log), ("doctor", log, "--json"), ("replay", log, "--plain")]
+
+
+def launches(log: Path, folder: Path) -> list[tuple[object, ...]]:
+    """Commands that are processes of their own: they start something, or read their input."""
+    s = SECRETS
+    server = ("--", "sh", "-c", 'cat "$0"; exit 1', log, "--api-key", s["api_key"], f"https://me:{s['password']}@x.net")
+    url = f"https://me:{s['password']}@x.net/m?token={s['query']}"
+    return [
+        ("run", "--log", folder / "run.log", "--record", folder / "run.cast", *server),
+        ("tail", "-", "--output", "json", "--log-only"), ("tail", "-", "--output", "plain", "--log-only"),
+        ("report", log, "--bundle", folder / "out.tar.gz"),
+        # What was typed may hold one too.
+        ("status", url), ("status", log, "--url", url.replace("https", "ftp")), ("wait", log, "--until", url),
+        ("run", "--log", folder / "none.log", "--", f"./{s['hub token']}"), ("patterns", "explain", s["hub token"]),
+        ("patterns", "check", folder / s["hub token"]), ("history", "forget", s["github"]),
+    ]  # fmt: skip
+
+
 def test_no_secret_leaves_by_any_output(server_log, tmp_path):
     other = tmp_path / "other.log"
     other.write_bytes(planted())
-    bundle = tmp_path / "out.tar.gz"
-    within = [  # one process for those that only print
-        *(("report", server_log, "-f", form) for form in ("text", "json", "ndjson", "md", "html", "trace")),
-        *(("compare", server_log, other, "-f", form) for form in ("text", "json", "md", "html")),
-        ("status", server_log), ("status", server_log, "--json"), ("history", "list"),
-    ]  # fmt: skip
+    within, apart = outputs(server_log, other, tmp_path), launches(server_log, tmp_path)
+    tried = {" ".join(map(str, run[:2])) for run in (*within, *apart)} | {str(run[0]) for run in (*within, *apart)}
+    assert commands().keys() - tried == {"demo", "patterns list"}, "these two show nothing of a user's"
     for run in within:
         said = CliRunner().invoke(app, [str(part) for part in run], env=home(tmp_path))
-        assert found(said.output, SECRETS) == [], run
-        assert said.output
-    runs = [
-        ("doctor", server_log), ("wait", server_log), ("report", server_log, "--bundle", bundle),
-        ("report", server_log, "-o", tmp_path / "no" / "where"), ("tail", "-", "--output", "json", "--log-only"),
-        ("tail", "-", "--output", "plain", "--log-only"), ("history", "export"),
-    ]  # fmt: skip
-    for run in runs:
+        text = said.output + str(said.exception or "")
+        assert found(text, SECRETS) == [], run
+        assert text
+    for run in apart:
         done = phasetrack(*run, folder=tmp_path, stdin=planted())
         assert found(done.stdout + done.stderr, SECRETS) == [], run
-    kept = [path for path in (tmp_path / "xdg_state_home").rglob("*") if path.is_file()]
-    assert kept, "the history was written"
+        assert done.stdout + done.stderr
+    # A log is the server's own, a recording of it holds the same; nothing else that was written does.
+    logs = [server_log, other, tmp_path / "run.log", tmp_path / "run.cast"]
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and path not in logs]
+    assert {"history.db", "run.evidence.jsonl", "out.tar.gz"} <= {path.name for path in kept}
     for path in kept:
         assert found(path.read_bytes().decode("latin-1"), SECRETS) == [], path
-    for name, text in files_of(bundle).items():
+    assert found((tmp_path / "run.cast").read_text().partition("\n")[0], SECRETS) == []
+    for name, text in files_of(tmp_path / "out.tar.gz").items():
         assert found(text, SECRETS, PERSONAL) == [], name
+
+
+def test_no_secret_stands_in_the_report_of_an_error_of_ours():
+    fault = ValueError(f"no place for {SECRETS['bearer']} of https://me:{SECRETS['password']}@x.net")
+    written = write_report(fault, hear(planted()).snapshot)
+    assert "no place for" in written.read_text()
+    assert found(written.read_text(), SECRETS) == []
 
 
 def test_no_secret_stands_on_the_screen(server_log, tmp_path):
