@@ -11,9 +11,7 @@ from phasetrack.teach import LESSONS
 from tests.e2e.newcomer import (
     Command,
     Newcomer,
-    build_wheel,
     commands_of,
-    fresh_environment,
     furnish,
     mentions_of,
 )
@@ -26,13 +24,10 @@ _LACKING = ("docker", "gh ", "sglang.launch_server", "phasetrack compare 12", "s
 
 
 @pytest.fixture(scope="module")
-def newcomer(tmp_path_factory) -> Newcomer:
-    folder = tmp_path_factory.mktemp("newcomer")
-    python = fresh_environment(folder / "venv", build_wheel(folder))
-    home = folder / "home"
-    home.mkdir()
+def newcomer(tmp_path_factory, fresh_python) -> Newcomer:
+    home = tmp_path_factory.mktemp("newcomer")
     furnish(home)
-    return Newcomer(home, python)
+    return Newcomer(home, fresh_python)
 
 
 def test_every_command_of_the_readme_runs_as_printed(newcomer):

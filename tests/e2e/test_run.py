@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import psutil
@@ -31,14 +32,12 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def leftovers() -> Iterator[list[int]]:
-    """Processes to be killed afterwards, with their children."""
+    """Servers to be killed afterwards, with what they leave behind: each leads a group of its own."""
     pids: list[int] = []
     yield pids
     for pid in pids:
-        if psutil.pid_exists(pid):
-            tree = psutil.Process(pid)
-            for process in [*tree.children(recursive=True), tree]:
-                process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
 
 
 def _pid(running: Popen[str]) -> int:
