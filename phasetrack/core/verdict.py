@@ -25,7 +25,7 @@ from phasetrack.core import lastwords
 from phasetrack.core.advice import headline
 from phasetrack.core.deadlines import deadline
 from phasetrack.core.ending import main_words
-from phasetrack.core.model import Outcome, Sign, Verdict, VerdictState
+from phasetrack.core.model import Outcome, Sign, Status, Verdict, VerdictState
 from phasetrack.core.say import duration
 from phasetrack.core.signs import HELD_S, hard_sign, number
 from phasetrack.core.titles import MAIN, RANK
@@ -149,6 +149,8 @@ def _nothing(known: Snapshot, phases: Mapping[str, PhaseInfo], evidence: Evidenc
         code = "" if evidence is None or evidence.exit_code is None else f" (exit code {evidence.exit_code})"
         gone = evidence is not None and evidence.root_gone_s is not None
         said = f"The process ended{code} without an engine's line." if gone else "No engine start-up in this log."
+        if known.failure is not None:
+            said = f"{said[:-1]}; the log ends with {known.failure.message}"
         return Verdict(VerdictState.ENDED, said)
     if evidence is None or not evidence.processes:
         missing = (_UNSEEN,) if evidence is None else evidence.missing
@@ -236,7 +238,10 @@ def _lower(sentence: str) -> str:
 def _starting(known: Snapshot, phases: Mapping[str, PhaseInfo], evidence: Evidence | None) -> Verdict:
     title, silent = _title(known), known.silent_s
     if silent is None or silent <= _BREATH_S:
-        return Verdict(VerdictState.PROGRESSING, f"{title} is running.", (Sign("output just now", silent),))
+        row = _row(known)
+        between = row is not None and row.status is Status.DONE
+        said = f"{title} is done; no other phase has begun yet." if between else f"{title} is running."
+        return Verdict(VerdictState.PROGRESSING, said, (Sign("output just now", silent),))
     missing = (_UNSEEN,) if evidence is None else evidence.missing
     said, sign = f"{title}: silent for {duration(silent)}", Sign("no output", silent)
     usual = _usual(known, known.phase or "", phases)
