@@ -303,6 +303,26 @@ def test_the_demo_says_what_it_is_and_how_to_leave():
     show.player.close()
 
 
+def test_between_two_phases_none_is_said_to_run(show):
+    show.press(" ", "8")
+    assert "Draft KV cache is done; no other phase has begun yet." in show.text
+    assert "is running" not in show.text
+
+
+def test_a_phase_that_names_no_ranks_is_not_said_to_have_none_of_them_done(show):
+    show.press(" ", "9", "r")
+    assert "No line of this phase names a rank." in show.text
+
+
+@pytest.mark.parametrize("height", [14, 24, 40])
+def test_a_postmortem_tells_that_it_goes_on_and_of_which_moment_it_is(height):
+    show = Show(FAILED, size=(80, height)).press(" ", "5", "p")
+    assert "All of it is of the whole log, to its end." in show.text
+    assert ("more lines" in show.text) == ("load format" not in show.text)
+    assert "skipped" not in show.text
+    show.player.close()
+
+
 # --- post-mortem and boots ----------------------------------------------------------------------------
 
 

@@ -140,9 +140,11 @@ def engine_words(known: Snapshot, *, brief: bool = False) -> str:
     low, high = engine.version_low, engine.version_high
     if low is None and high is None:
         return engine.title if brief else f"{engine.title}, version unknown"
-    if brief:
-        return f"~{high or low}"
-    return f"{engine.title} ~{low or '…'}–{high or '…'}"
+    if high is None:
+        return f"~{low}+" if brief else f"{engine.title} ~{low} or later"
+    if brief or low is None:
+        return f"~{high}" if brief else f"{engine.title} ~{high} or earlier"
+    return f"{engine.title} ~{low}–{high}"
 
 
 def _model(known: Snapshot, width: int) -> str:

@@ -62,10 +62,14 @@ _SIGNS = (
     "{done} done   {running} running   {pending} planned   {failed} failed   {skipped} skipped",
     "{unfinished} not finished when the log ended",
     "~ inferred, not printed by the engine   {full_open} a full bar whose phase is not over yet",
+    "{between} between phases: time that no phase claims   {warning} a warning, or a doubt",
+    "{up} {down} so many more rows or lines than fit   {more} at an end: cut to fit",
+    "Replay: {here} the moment that is shown   {border} a phase begins   {done} {failed} {stop} ready, failed, stopped",
 )
-
-
-_NAMES = ("done", "running", "pending", "failed", "skipped", "unfinished", "full_open")
+_NAMES = (
+    "done", "running", "pending", "failed", "skipped", "unfinished", "full_open", "between", "warning", "up", "down",
+    "more", "here", "border", "stop",
+)  # fmt: skip
 
 
 class Help(Reader):

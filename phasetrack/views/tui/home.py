@@ -136,8 +136,10 @@ def _tail(news: News, width: int, rows: int, look: Look) -> list[Line]:
         return []
     head = [rule(f"log, {bytes_of(news.log_bytes)}", width, look)] if rows > 1 or not news.tail else []
     room = rows - len(head)
-    said = news.tail[-room:] if room else ()
-    return [*head, *(look.line(look.cut(brief(text) if width < 100 else text, width)) for text in said)]
+    said = [brief(text) if width < 100 else text for text in (news.tail[-room:] if room else ())]
+    if not head:  # by itself a bar of the log would pass for a row of the table
+        return [Line((Span("log: ", "dim"), look.span(look.cut(text, width - 5)))) for text in said]
+    return [*head, *(look.line(look.cut(text, width)) for text in said)]
 
 
 def brief(text: str) -> str:

@@ -15,7 +15,7 @@ from phasetrack.views.rows import cells, total_s
 from phasetrack.views.tui.acts import BOTTOM, TOP, Draw, OpenLog, Say, steps
 from phasetrack.views.tui.home import keys
 from phasetrack.views.tui.look import BLANK, Line, Span
-from phasetrack.views.tui.rows import window
+from phasetrack.views.tui.rows import unreached, window
 from phasetrack.views.words import clock, duration, span_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Entry:
     offset: int | None = None
 
 
-def entries(known: Snapshot, width: int, look: Look, *, whole: bool) -> Iterator[Entry]:
+def entries(known: Snapshot, width: int, look: Look, *, whole: bool, replayed: bool = False) -> Iterator[Entry]:
     """The whole text, section by section.
 
     Args:
@@ -50,13 +50,16 @@ def entries(known: Snapshot, width: int, look: Look, *, whole: bool) -> Iterator
         width: of the screen.
         look: glyphs.
         whole: whether more may follow: False while a log is followed.
+        replayed: whether an earlier moment may be shown beside it.
     """
     yield from (Entry(text, "bold") for text in look.wrap(outcome_line(known), width, 3))
+    if replayed:
+        yield Entry("All of it is of the whole log, to its end.", "dim")
     if not whole and known.outcome in {Outcome.NONE, Outcome.STARTING}:
         yield Entry("So far: the start goes on.", "dim")
     for title, section in (
         ("Phases", list(_phases(known, width, look))),
-        ("First cause", list(_cause(known.failure, width, look)) if known.failure is not None else []),
+        ("First cause", list(_cause(known, known.failure, width, look)) if known.failure is not None else []),
         ("Longest silences", list(_silences(known))),
         ("Stragglers", list(_stragglers(known))),
         ("Facts", list(_facts(known))),
@@ -75,8 +78,9 @@ def _phases(known: Snapshot, width: int, look: Look) -> Iterator[Entry]:
     for row in known.phases:
         cell = cells(row, total)
         elapsed = f"~{cell.elapsed}" if cell.inferred and cell.elapsed else cell.elapsed
+        begin = unreached(known, row) or cell.begin
         status = look.status(row.status, ended=known.ended)
-        text = f"{status} {cell.title:<20} {cell.begin:<8} {elapsed:>12} {cell.share:>5}"
+        text = f"{status} {cell.title:<20} {begin:<8} {elapsed:>12} {cell.share:>5}"
         text += f"  {cell.progress:<15}" if width >= 70 else ""
         text += f" {cell.ranks:>5}" if width >= 78 else ""
         if width >= _WIDE and row.expected is not None:
@@ -87,9 +91,10 @@ def _phases(known: Snapshot, width: int, look: Look) -> Iterator[Entry]:
         yield Entry(f"{look.between} {'between phases':<20} {'':8} {duration(known.between_phases_s):>12}", "dim")
 
 
-def _cause(failure: Failure, width: int, look: Look) -> Iterator[Entry]:
+def _cause(known: Snapshot, failure: Failure, width: int, look: Look) -> Iterator[Entry]:
     offset = None if failure.inferred else failure.place.offset
-    where = [part for part in (failure.phase, failure.rank, f"line {failure.place.line or '?'}") if part]
+    phase = next((row.title for row in known.phases if row.phase == failure.phase), failure.phase)
+    where = [part for part in (phase, failure.rank, f"line {failure.place.line or '?'}") if part]
     first, *rest = look.wrap(failure.message, width, 3) or [""]
     yield Entry(first, "bad", offset)
     yield from (Entry(text, "bad") for text in rest)
@@ -149,7 +154,11 @@ class Postmortem:
             lines.append(Line((text,), item, chosen))
         room = max(size.height - 1, 1)
         first = next((k for k, line in enumerate(lines) if line.inverse), 0)
-        shown = lines[:room] if first < room - 1 else window(lines, room, self.selected, self.look)
+        shown = lines[:room]
+        if first >= room - 1:
+            shown = window(lines, room, self.selected, self.look)
+        elif (below := len(lines) - room) > 0:
+            shown[-1] = self.look.line(f"{self.look.down} {below + 1} more lines", "dim")
         return [*shown, *[BLANK] * (room - len(shown)), keys(KEYS, size.width, self.look, said=said)]
 
     def _entries(self, news: News, width: int) -> list[Entry]:
@@ -157,7 +166,8 @@ class Postmortem:
             return [Entry("The log is still being read; nothing is told before all of it has been.")]
         replay = news.replay
         known = news.known if replay is None else replay.truth
-        return list(entries(known, width, self.look, whole=replay is not None or news.known.ended))
+        replayed = replay is not None
+        return list(entries(known, width, self.look, whole=replayed or known.ended, replayed=replayed))
 
     def _offsets(self, news: News) -> list[int]:
         return [entry.offset for entry in self._entries(news, 80) if entry.offset is not None]

@@ -164,6 +164,8 @@ def _about(known: Snapshot, item: int, width: int, look: Look) -> list[Line]:
 
 
 def _sentences(known: Snapshot, row: PhaseRow) -> list[str]:
+    if not any(span.rank for span in row.ranks):
+        return ["Not begun yet." if row.status is Status.PENDING else "No line of this phase names a rank."]
     late = [span for span in row.ranks if span.status is Status.RUNNING and span.rank]
     failed = [span for span in row.ranks if span.status is Status.FAILED and span.rank]
     said = [f"{row.ranks_done} of {row.ranks_seen} ranks done."]

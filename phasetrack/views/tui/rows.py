@@ -171,7 +171,10 @@ def _doing(known: Snapshot, row: PhaseRow) -> str:
 def _bar_title(row: PhaseRow) -> str:
     """Several bars follow each other inside one phase: a new one is no restart."""
     titles = list(dict.fromkeys(bar.title for bar in row.bars))
-    return f"{titles[-1]} (bar {len(titles)})".lstrip() if len(titles) > 1 else ""
+    if len(titles) < 2:
+        return ""
+    which = f"bar {len(titles)} of this phase"
+    return f"{titles[-1]}, {which}" if titles[-1] else which
 
 
 def _waiting(row: PhaseRow) -> str:
@@ -230,10 +233,15 @@ _TONES = {
 _GLYPHS = _TONES | {Status.RUNNING: "busy", Status.DONE: "good"}
 
 
-def _spent(known: Snapshot, row: PhaseRow) -> str:
+def unreached(known: Snapshot, row: PhaseRow) -> str:
     """What is skipped in a start that came to its end was not reached in one that did not."""
-    if row.status is Status.SKIPPED and known.ready_at_s is None and known.outcome is not Outcome.READY:
-        return "not reached"
+    skipped = row.status is Status.SKIPPED and known.ready_at_s is None and known.outcome is not Outcome.READY
+    return "not reached" if skipped else ""
+
+
+def _spent(known: Snapshot, row: PhaseRow) -> str:
+    if words := unreached(known, row):
+        return words
     return elapsed(row)
 
 
