@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
 
+from tests.bench import measure
 from tests.talk import FIXTURES
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ MEASURED_S = 30.0
 SETTLING_S = 5.0
 RECORDING = "07b-tp2-eagle3-pipe"
 LINES_PER_S = 10
+REPLAY_SPEED = 60
 
 
 class Cost(NamedTuple):
@@ -170,6 +172,21 @@ def quiet(folder: Path) -> Iterator[tuple[str, Cost]]:
     ]
     if htop := shutil.which("htop"):
         commands.append(("htop", [htop]))
+    yield from _costs(commands)
+
+
+def replayed(folder: Path) -> Iterator[tuple[str, Cost]]:
+    """While a start of half an hour is replayed at 60x."""
+    cast = folder / "server.cast"
+    header, *events = map(json.loads, (FIXTURES / RECORDING / "server.cast").read_text("utf-8").splitlines())
+    slower = REPLAY_SPEED * (MEASURED_S + 2 * SETTLING_S) / events[-1][0]
+    lines = [header, *([when * slower, kind, text] for when, kind, text in events)]
+    cast.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    replay = [sys.executable, "-m", "phasetrack", "replay", "--no-history", "--speed", str(REPLAY_SPEED), str(cast)]
+    yield from _costs([("phasetrack replay", replay), ("Textual, static rows at 4 Hz", rival("rows", cast))])
+
+
+def _costs(commands: list[tuple[str, list[str]]]) -> Iterator[tuple[str, Cost]]:
     for name, command in commands:
         pty = Pty(command)
         pty.read_for(SETTLING_S)
@@ -239,28 +256,50 @@ def _boots(folder: Path) -> Path:
     return log
 
 
-def _print(title: str, rows: Iterator[tuple[str, Cost]]) -> None:
+def _print(title: str, rows: Iterator[tuple[str, Cost]], peer: str, bytes_per_s: float) -> Cost:
+    """Print the costs, ours first, and whether ours are within their limits and those of a peer."""
     print(f"\n{title}\n  {'':32} {'bytes/s':>9} {'CPU %':>7} {'bytes':>9} {'CPU':>7}")
-    first: Cost | None = None
+    found: dict[str, Cost] = {}
     for name, cost in rows:
-        first = first or cost
+        found[name] = cost
+        first = next(iter(found.values()))
         ratios = cost.bytes_per_s / max(first.bytes_per_s, 1), cost.cpu_percent / max(first.cpu_percent, 0.01)
         figures = f"{cost.bytes_per_s:9.0f} {cost.cpu_percent:7.2f} {ratios[0]:6.2f} x {ratios[1]:5.2f} x"
         print(f"  {name:32} {figures}", flush=True)
+    ours = next(iter(found.values()))
+    measure.verdict("bytes/s", ours.bytes_per_s, bytes_per_s)
+    measure.verdict(f"CPU beside {peer}", ours.cpu_percent / found[peer].cpu_percent, 1.0)
+    return ours
+
+
+def _print_first_picture(rows: Iterator[tuple[str, float, float]]) -> None:
+    print("\nFirst picture on a log of 50 MB")
+    found = {}
+    for what, seconds, spent in rows:
+        found[what] = seconds
+        print(f"  {what:32} {seconds:9.2f} s {spent:6.2f} s of CPU", flush=True)
+    measure.verdict("s after one widget", found["phasetrack tail"] - found["Textual, one widget"], 0.5)
+
+
+def _print_keys(rows: Iterator[tuple[str, float, float]]) -> None:
+    print("\nFrom a key to its picture")
+    for what, median, worst in rows:
+        print(f"  {what:32} {median:9.0f} ms, at most {worst:.0f} ms", flush=True)
+        measure.verdict("ms at most", worst, 100)
 
 
 def main() -> None:
     """Measure, and print."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        _print("Quiet: no new bytes, clocks tick", quiet(folder))
-        _print(f"Busy: a recording at 1x, and {LINES_PER_S} lines a second", busy(folder))
-        print("\nFirst picture on a log of 50 MB")
-        for what, seconds, spent in first_picture(folder):
-            print(f"  {what:32} {seconds:9.2f} s {spent:6.2f} s of CPU", flush=True)
-        print("\nFrom a key to its picture")
-        for what, median, worst in keys(folder):
-            print(f"  {what:32} {median:9.0f} ms, at most {worst:.0f} ms", flush=True)
+    with tempfile.TemporaryDirectory(dir=measure.folder()) as name:
+        here = Path(name)
+        cost = _print("Quiet: no new bytes, clocks tick", quiet(here), "Textual, static clocks at 1 Hz", 1000)
+        measure.verdict("CPU %", cost.cpu_percent, 1.0)
+        title = f"Busy: a recording at 1x, and {LINES_PER_S} lines a second"
+        _print(title, busy(here), "Textual, static rows at 4 Hz", 10_000)
+        title = f"A replay at {REPLAY_SPEED}x"
+        _print(title, replayed(here), "Textual, static rows at 4 Hz", 10_000)
+        _print_first_picture(first_picture(here))
+        _print_keys(keys(here))
 
 
 if __name__ == "__main__":
