@@ -54,6 +54,14 @@ class _Group(typer.core.TyperGroup):
             raise typer.Exit(Exit.OK) from None
         return found
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Build nothing for what was not given."""
+        from phasetrack.light import lighten
+
+        lighten(self.get_params(ctx))
+        found: list[str] = super().parse_args(ctx, args)
+        return found
+
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Examples under the list of commands, too."""
         from phasetrack.teach import epilog
@@ -63,11 +71,13 @@ class _Group(typer.core.TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Give each command its examples, and its line in the list."""
+        from phasetrack.light import lighten
         from phasetrack.teach import teach
 
         command = super().get_command(ctx, cmd_name)
         if command is not None:
             teach(command, cmd_name)
+            lighten(command.get_params(ctx))
         return command
 
 
