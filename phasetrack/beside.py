@@ -20,6 +20,8 @@ _UNSURE = {VerdictState.QUIET, VerdictState.OVERDUE, VerdictState.WAITING}
 # The longest that a single look waits for an HTTP answer; SGLang's health check takes a second.
 _ANSWER_S = 5.0
 _PAUSE_S = 0.02
+# A single look asks the GPUs about a silence of this length: the shortest that is not usual everywhere.
+_WORTH_GPUS_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ def samplers(path: str, look: Look, *, once: bool = False) -> list[Sampler]:
     Args:
         path: of the log.
         look: what the user asked for.
-        once: for a single answer, which GPUs tell nothing: opening the driver may take seconds.
+        once: for a single answer: a driver that may take seconds to open is asked only about a long silence.
 
     Raises:
         UsageError: the URL is none.
@@ -48,7 +50,7 @@ def samplers(path: str, look: Look, *, once: bool = False) -> list[Sampler]:
     if not look.log_only:
         from phasetrack.edges.sampler import EvidenceSampler
 
-        found.append(EvidenceSampler(path, pid=look.pid, gpus=not once))
+        found.append(EvidenceSampler(path, pid=look.pid, gpus_after_s=_WORTH_GPUS_S if once else 0.0))
     if look.http:
         from phasetrack.edges.probe import ProbeSampler
 

@@ -41,7 +41,7 @@ class EvidenceSampler:
         *,
         pid: int | None = None,
         exit_code: Callable[[], int | None] | None = None,
-        gpus: bool = True,
+        gpus_after_s: float = 0.0,
     ) -> None:
         """Look for the server that writes ``path``.
 
@@ -49,7 +49,7 @@ class EvidenceSampler:
             path: of the log; ``-`` for standard input, whose writer holds our pipe.
             pid: of the server's main process, where it is known.
             exit_code: where we are its parent: answers its exit code once it has ended.
-            gpus: whether to ask the NVIDIA driver.
+            gpus_after_s: ask the NVIDIA driver once the log has been silent for so long.
         """
         self.interval_s = INTERVAL_S
         self._path = f"/proc/{os.getpid()}/fd/0" if path == "-" else path
@@ -58,7 +58,7 @@ class EvidenceSampler:
         self._tree: ServerTree | None = None
         self._find_due_s = 0.0
         self._nobody = False  # who could have the log open can be seen, and nobody has
-        self._wants_gpus = gpus
+        self._gpus_after_s = gpus_after_s
         self._gpus: Gpus | None = None
         self._gpu_indices: list[int] = []
         self._environment: dict[str, str] = {}
@@ -98,7 +98,7 @@ class EvidenceSampler:
             root_pid=None if tree.is_orphaned else tree.pid,
             root_alive=alive,
             exit_code=self._exit_code() if self._exit_code is not None and not alive else None,
-            gpus=self._look_at_gpus(processes),
+            gpus=self._look_at_gpus(known, processes),
             cache_bytes=None if growth is None else growth.bytes,
             cache_files=None if growth is None else growth.files,
             download_bytes=downloads,
@@ -150,8 +150,8 @@ class EvidenceSampler:
 
     # --- what is around it --------------------------------------------------------------------------
 
-    def _look_at_gpus(self, processes: tuple[ProcessSample, ...]) -> tuple[GpuSample, ...]:
-        if not self._wants_gpus:
+    def _look_at_gpus(self, known: Snapshot, processes: tuple[ProcessSample, ...]) -> tuple[GpuSample, ...]:
+        if self._gpus is None and (known.silent_s or 0.0) < self._gpus_after_s:
             return ()
         if self._gpus is None:
             self._gpus = Gpus()

@@ -6,6 +6,7 @@ import fcntl
 import http.server
 import os
 import threading
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -184,7 +185,7 @@ def test_a_scheduler_that_only_waits_is_quiet_for_a_minute_and_suspect_after_its
         scheduler = server.child("sglang::scheduler")
         eventually(lambda: scheduler.status() == psutil.STATUS_SLEEPING)
         server.child("sglang::detokenizer")
-        tracker, sampler = Tracker(patterns(), "server.log"), EvidenceSampler(str(server.log), gpus=False)
+        tracker, sampler = Tracker(patterns(), "server.log"), EvidenceSampler(str(server.log), gpus_after_s=inf)
         tracker.feed(Chunk(server.log.read_bytes()))
         began = 1_900_000_000.0
         tracker.feed(Tick(began, began))
@@ -199,7 +200,7 @@ def test_a_scheduler_that_only_waits_is_quiet_for_a_minute_and_suspect_after_its
 
 def _watched(server: FakeServer, enough: Any) -> Evidence:
     """Real samples in real time until a view shows what is expected."""
-    fold, sampler, tracker = EvidenceFold(), EvidenceSampler(str(server.log), gpus=False), Tracker(patterns())
+    fold, sampler, tracker = EvidenceFold(), EvidenceSampler(str(server.log), gpus_after_s=inf), Tracker(patterns())
 
     def look() -> Evidence | None:
         now = psutil.time.time()
