@@ -195,9 +195,11 @@ def screen(log: Path, tmp_path: Path) -> Iterator[Terminal]:
     command = [*PHASETRACK, "run", "--log", str(log), "--"]
     command += fake_command("--until", "Load weight begin", "--go", tmp_path / "go", "--count", tmp_path / "count")
     terminal = Terminal(command, XDG_STATE_HOME=str(tmp_path))
-    terminal.until("STARTING")
-    yield terminal
-    terminal.close()
+    try:
+        terminal.until("STARTING")
+        yield terminal
+    finally:
+        terminal.close()
 
 
 def _server_of(log: Path) -> psutil.Process:
