@@ -141,7 +141,9 @@ def derived(facts: Mapping[str, Value]) -> Iterator[tuple[str, Value]]:
         return
     room = round(after - before * (1 - fraction))
     yield ("room_bytes", room) if room > 0 else ("over_bytes", -room)
-    yield "fraction_needed", f"{ceil((1 - after / before) * 100 + 0.5) / 100:.2f}"
+    needed = ceil((1 - after / before) * 100 + 0.5) / 100
+    if needed > fraction:  # else something else took the memory
+        yield "fraction_needed", f"{needed:.2f}"
 
 
 def _number(facts: Mapping[str, Value], name: str) -> float | None:

@@ -14,6 +14,8 @@ Rules:
    cause.
 6. A failure told only by an uncaught traceback is taken back if the start goes on. ``KeyboardInterrupt`` is none:
    somebody stopped the server.
+7. An uncaught traceback from outside the engine's code (a launch script's) is *stray*: the cause only once nothing
+   more will come, or an echo says that the process went. A client that could not connect is none.
 """
 
 from __future__ import annotations
@@ -25,15 +27,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from phasetrack.core.advice import advise, derived
 from phasetrack.core.failing import Failing, FailingRecord
-from phasetrack.core.model import Failure, Outcome, Warned, Where
+from phasetrack.core.model import Basis, Failure, Outcome, Warned, Where
 from phasetrack.core.raised import exception_class
-from phasetrack.core.state import Clue, axes, rank_key
+from phasetrack.core.state import LOADS, Boot, Clue, axes, rank_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from phasetrack.core.model import Event, PatternSet, Rule, Value
-    from phasetrack.core.state import Boot
 
     Tellings: TypeAlias = list[tuple[str, dict[str, Value]]]
     Kind: TypeAlias = tuple[Rule, Mapping[str, Value]]
@@ -47,6 +48,8 @@ _GIVES_WAY_S = 30.0
 # A compiler's error or a time-out this long before a failure explains it.
 _CLUE_S = 60.0
 _CLUE_BYTES = 64 * 1024  # where no clock tells
+_TAGS_KEPT = 256  # a hostile log could name as many writers as it has lines
+_STRAY = "The log ends with an exception outside the engine's own code, and nothing follows it."
 _DIGITS = re.compile(r"\d+")
 
 
@@ -59,6 +62,7 @@ class Blame:
         self._kind_of = kind_of
         self._failing: dict[tuple[str, str], Failing] = {}
         self._soft: set[int] = set()  # boots whose failure may be taken back
+        self._stray: tuple[str, FailingRecord] | None = None  # its server
         # echoes that do not even hold an exit code
         self._plain_echoes = {rule.id for rule in patterns.rules if rule.where is Where.ECHO and not rule.cases}
 
@@ -71,6 +75,9 @@ class Blame:
         key = event.prefix.server, event.prefix.process
         failing = self._failing.get(key)
         if failing is None:
+            if len(self._failing) >= _TAGS_KEPT:
+                closed = (key for key, other in self._failing.items() if not other.is_open)
+                del self._failing[next(closed, next(iter(self._failing)))]
             failing = self._failing[key] = Failing(self._patterns.packages)
         return failing
 
@@ -80,11 +87,16 @@ class Blame:
 
     def text(self, event: Event, at_s: float | None) -> list[FailingRecord]:
         """Take an untimed line; answer the records that it has made or kept certain."""
-        return [record for record in self._failing_of(event).text(event, at_s) if record.is_certain]
+        records = self._failing_of(event).text(event, at_s)
+        stray = next((record for record in records if record.is_stray), None)
+        if stray is not None and self._stray is None:
+            self._stray = event.prefix.server, stray
+        return [record for record in records if record.is_certain]
 
     def forget(self, tag: str, boot: Boot) -> None:
         """Another boot of the same server has begun."""
         self._soft.discard(boot.number)
+        self._stray = None
         self._failing = {key: failing for key, failing in self._failing.items() if key[0] != tag}
 
     # --- what happened ------------------------------------------------------------------------------
@@ -116,6 +128,7 @@ class Blame:
 
     def revoke(self, boot: Boot) -> Tellings:
         """The start goes on: the uncaught traceback was another process's."""
+        self._stray = None
         if boot.number not in self._soft or boot.outcome is not Outcome.FAILED:
             return []
         self._soft.discard(boot.number)
@@ -137,6 +150,9 @@ class Blame:
         said: Tellings = []
         if first_cause(boot) is None and boot.stuck is not None and rule.fatal:
             said = self._keep(boot, replace(boot.stuck, fatal=True))
+        stray = self._stray_of(boot)
+        if first_cause(boot) is None and stray is not None and rule.fatal:
+            said = self._keep(boot, self._failure_of_stray(boot, stray))
         cause, text = first_cause(boot), event.text[:_ECHO_LIMIT]
         if cause is None:
             if rule.fatal:
@@ -171,15 +187,44 @@ class Blame:
 
     # --- what to tell -------------------------------------------------------------------------------
 
+    def last_words(self, boot: Boot | None) -> Failure | None:
+        """An uncaught exception from outside the engine with which the log ends; None where it does not."""
+        if boot is None:
+            stray = None if self._stray is None else self._stray[1]
+            return None if stray is None else self._failure_of_stray(Boot(0, "", stray.place, ""), stray)
+        stray = self._stray_of(boot)
+        return None if stray is None else self._failure_of_stray(boot, stray)
+
+    def _stray_of(self, boot: Boot) -> FailingRecord | None:
+        if self._stray is None or boot.ready is not None or boot.is_over:
+            return None
+        server, record = self._stray
+        fits = server == boot.server and record.place.offset >= boot.begin.offset
+        return record if fits and record.is_stray else None
+
+    def _failure_of_stray(self, boot: Boot, record: FailingRecord) -> Failure:
+        failure = self._failure(boot, record, None)
+        kind = next((rule for rule in self._patterns.rules if rule.id == failure.id), None)
+        if kind is not None and kind.generic:
+            return failure
+        return replace(failure, id="uncaught", cause=_STRAY, remedy="Read its last line and the frames above it.")
+
     def _told(self, boot: Boot, record: FailingRecord, rule: Rule | None) -> Tellings:
+        failure = self._failure(boot, record, rule)
+        if rule is not None and rule.hang and not rule.fatal:
+            return self._hang(boot, failure)
+        return self._keep(boot, failure)
+
+    def _failure(self, boot: Boot, record: FailingRecord, rule: Rule | None) -> Failure:
         clue = _clue_of(boot, record)
         kind, fields = self._kind(boot, record, rule, clue)
         rank = record.rank or _dead_rank(boot, fields)
         phase = _phase_at(boot, rank)
         cause, remedy = "", ""
         if kind is not None:
-            cause, remedy = advise(kind, _values(boot, record, clue, self._title(phase), fields), phase)
-        failure = Failure(
+            values = _values(boot, record, clue, self._title(phase), fields)
+            cause, remedy = advise(kind, values, _doing(boot, rank, phase))
+        return Failure(
             id=kind.id if kind is not None else "uncaught",
             fatal=rule is None or rule.fatal,
             phase=phase,
@@ -195,9 +240,6 @@ class Blame:
             mixed=record.mixed,
             clue="" if clue is None or clue.text in record.message else clue.text,
         )
-        if rule is not None and rule.hang and not rule.fatal:
-            return self._hang(boot, failure)
-        return self._keep(boot, failure)
 
     def _kind(
         self, boot: Boot, record: FailingRecord, rule: Rule | None, clue: Clue | None
@@ -252,6 +294,14 @@ def _dead_rank(boot: Boot, fields: Mapping[str, Value]) -> str:
     number = str(fields.get("dead_rank", ""))
     ranks = [rank for rank in boot.ranks if number and str(axes(rank).get("TP", "")) == number]
     return ranks[0] if len(ranks) == 1 else ""
+
+
+def _doing(boot: Boot, rank: str, phase: str | None) -> str | None:
+    """The phase whose advice fits: once a rank's weights are there, it makes room for the cache."""
+    state = boot.ranks.get(rank)
+    last = None if state is None else state.last
+    loaded = last is not None and last.phase in LOADS and not last.is_open and last.end_basis is Basis.LOGGED
+    return "kv_cache" if loaded and phase in LOADS else phase
 
 
 def _phase_at(boot: Boot, rank: str) -> str | None:

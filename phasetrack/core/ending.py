@@ -31,29 +31,50 @@ _CAUSES = {
 _OOM = "Look at dmesg -T | grep -i 'killed process', and at the container's memory limit and --shm-size."
 
 
-def settle(known: Snapshot, evidence: Evidence | None, *, stuck: Failure | None = None) -> Snapshot:
-    """Close the boot where its main process is gone; otherwise answer what was given.
+def settle(
+    known: Snapshot, evidence: Evidence | None, *, stuck: Failure | None = None, last: Failure | None = None
+) -> Snapshot:
+    """Close the boot where its main process is gone, or where its log ends in an exception that nobody caught.
+
+    Otherwise answer what was given. Where no engine's line was printed at all, only a process that is seen to have
+    failed makes such an exception its server's.
 
     Args:
         known: everything but the verdict.
         evidence: what was seen outside the log.
         stuck: the log's own word that it hangs: that is then the cause.
+        last: an uncaught exception from outside the engine with which the log ends.
     """
     if evidence is None:
-        return known
+        return _raised_last(known, last)
     if _is_older(known, evidence):
         return _not_yet(known, evidence)
     if evidence.root_gone_s is None:
-        return known
+        return _raised_last(known, last)
     fresh = evidence.watched_s > 0 and evidence.root_gone_s < _LAST_WORDS_S
     if fresh and not known.ended:
         return known
     if known.outcome is Outcome.NONE:
-        return replace(known, ended=True)
+        failed = last is not None and evidence.exit_code not in {0, *_ASKED}
+        return replace(known, ended=True, outcome=Outcome.FAILED if failed else known.outcome, failure=last)
     if known.outcome not in {Outcome.STARTING, Outcome.READY}:
         return known
     outcome = _outcome(known, evidence)
-    failure = _failure(known, evidence, stuck) if outcome is Outcome.FAILED else known.failure
+    failure = _failure(known, evidence, stuck, last) if outcome is Outcome.FAILED else known.failure
+    return _over(known, outcome, failure)
+
+
+def _raised_last(known: Snapshot, last: Failure | None) -> Snapshot:
+    if last is None or not known.ended:
+        return known
+    if known.outcome is Outcome.NONE:
+        return replace(known, failure=last)
+    if known.outcome is not Outcome.STARTING:
+        return known
+    return _over(known, Outcome.FAILED, last)
+
+
+def _over(known: Snapshot, outcome: Outcome, failure: Failure | None) -> Snapshot:
     rows = tuple(replace(row, status=Status.FAILED) if row.status is Status.RUNNING else row for row in known.phases)
     boots = tuple(
         replace(boot, outcome=outcome, failure_id=None if failure is None else failure.id)
@@ -119,8 +140,10 @@ def _outcome(known: Snapshot, evidence: Evidence) -> Outcome:
     return Outcome.FAILED
 
 
-def _failure(known: Snapshot, evidence: Evidence, stuck: Failure | None) -> Failure:
+def _failure(known: Snapshot, evidence: Evidence, stuck: Failure | None, last: Failure | None) -> Failure:
     ready = known.outcome is Outcome.READY
+    if last is not None:
+        return last
     if stuck is not None:
         return replace(stuck, fatal=True, after_ready=ready)
     code = evidence.exit_code
@@ -134,8 +157,8 @@ def _failure(known: Snapshot, evidence: Evidence, stuck: Failure | None) -> Fail
         place=_end_of(known),
         at_s=known.now_s,
         message=f"The server's {main_words(evidence)} is gone{ended}; its log does not say why.",
-        cause=_CAUSES.get(signal or 0, "It ended without a word."),
-        remedy=_OOM if signal in {None, -9, -7} else "",
+        cause=_CAUSES.get(signal or 0, "It ended without a word." if code is None or signal else "It ended by itself."),
+        remedy=_OOM if code is None or signal in {-9, -7} else "",
         after_ready=ready,
         inferred=True,
     )

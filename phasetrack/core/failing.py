@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Where
-from phasetrack.core.raised import BEHIND, HEADER, At, Line, frame_of, line_of
+from phasetrack.core.raised import BEHIND, HEADER, At, Line, exception_class, frame_of, line_of
 from phasetrack.core.redact import redact
 from phasetrack.core.state import axes
 from phasetrack.core.weave import Weave
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from phasetrack.core.raised import Frame
 
 _NOT_ENGINE = re.compile(r"/(?:tests?|bench\w*|benchmarks?|eval\w*|examples?)[/_.]")
+# What a client says whose server is not there yet, and what ends a script that somebody stopped.
+_CLIENTS = re.compile(r"Connect|Timeout|URLError|HTTPError|RemoteDisconnected|KeyboardInterrupt|SystemExit")
+# No module named 'sglang.srt'
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _UNCAUGHT = {"<module>", "_run_module_as_main", "_run_code", "_bootstrap"}
 # The module's own frame stands behind runpy's, a process's behind multiprocessing's.
 _OUTER_FRAMES = 4
@@ -89,6 +93,13 @@ class FailingRecord:
         if self.rule is not None:
             return True
         return self.is_complete and self.uncaught and bool(self.engine) and not self.foreign_frame
+
+    @property
+    def is_stray(self) -> bool:
+        """Whether it may have ended another program than the engine: nobody caught it, and no client says it."""
+        if self.rule is not None or not self.is_complete or not self.uncaught or self.engine:
+            return False
+        return _CLIENTS.search(exception_class(self.message)) is None
 
     @property
     def first_lines(self) -> tuple[str, ...]:
@@ -194,6 +205,8 @@ class Failing:
         at = self._weave.at(record.key)
         if at is At.TEXT:
             record.texts += 1
+            if record.exceptions and _says_nothing(record.exceptions[-1]):
+                self._read(record, self._weave.lines(record.key))
             return record if record.texts <= _TEXT_LIMIT else None
         if at is not At.EXCEPTION:
             return None
@@ -203,7 +216,7 @@ class Failing:
 
     def _read(self, record: FailingRecord, lines: list[tuple[str, At]]) -> None:
         """Read a record from its lines, as the tree of all writers has them."""
-        record.exceptions = [redact(text[:_MESSAGE_LIMIT]) for text, at in lines if at is At.EXCEPTION]
+        record.exceptions = [redact(text[:_MESSAGE_LIMIT]) for text in _exceptions(lines)]
         record.mixed = record.key in self._weave.guessed
         if record.mixed or len(record.lines) >= _LIMIT:
             record.lines = [redact(text[:_MESSAGE_LIMIT]) for text, _ in lines]
@@ -223,6 +236,9 @@ class Failing:
             inside = self._of_engine(record, frame.path)
             if inside:
                 record.frame, record.source = frame, ""
+        missing = _NO_MODULE.match(record.message)
+        if missing is not None and not record.engine:  # a launch without its engine is the engine's failure
+            self._of_engine(record, "/" + missing[1].replace(".", "/") + "/")
 
     def _of_engine(self, record: FailingRecord, path: str) -> bool:
         for package, engine in self._packages:
@@ -241,6 +257,22 @@ class Failing:
         for text in lines[: ends[0] + 1]:
             if self._weave.add(record.key, text):
                 self._took(record, text)
+
+
+def _says_nothing(exception: str) -> bool:
+    """``ImportError: `` with its text in the lines below."""
+    return exception.rstrip().endswith(":") and " " not in exception.strip()
+
+
+def _exceptions(lines: list[tuple[str, At]]) -> list[str]:
+    """The exceptions of a chain; one whose text begins below its class has it behind it."""
+    found: list[str] = []
+    for text, at in lines:
+        if at is At.EXCEPTION:
+            found.append(text)
+        elif at is At.TEXT and found and _says_nothing(found[-1]):
+            found[-1] = f"{found[-1].rstrip()} {text.strip()}"
+    return found
 
 
 def _number(rank: str) -> int | None:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from phasetrack.core.blame import Tellings
-    from phasetrack.core.model import Bar, Bulk, Event, PatternSet, Place, Rule, Value
+    from phasetrack.core.model import Bar, Bulk, Event, Failure, PatternSet, Place, Rule, Value
 
 # Begun by every rank; the main process's phases come after all of them.
 OF_RANKS = ("dist_init", *LOADS, *POOLS, *GRAPHS)
@@ -96,6 +96,10 @@ class Machine:
     def is_failing(self) -> bool:
         """Whether a failing record is open, of any server: its lines are not complete."""
         return self._blame.is_failing
+
+    def last_words(self, boot: Boot | None) -> Failure | None:
+        """An uncaught exception from outside the engine with which the log ends; None where it does not."""
+        return self._blame.last_words(boot)
 
     @property
     def at_s(self) -> float | None:
@@ -293,8 +297,9 @@ class Machine:
         """Answer whether new arguments are the same start's: another node's, or printed twice."""
         if tag and boot.server and tag != boot.server:
             return self._is_other_node(boot, args)  # replicas have equal arguments, and start at the same time
-        if at is not None and boot.heard_s is not None and at < boot.heard_s - _SAME_BOOT_S and boot.args:
-            return self._is_other_node(boot, args)  # its log, pasted behind; else a clock was put back
+        if at is not None and boot.heard_s is not None and at < boot.heard_s - _SAME_BOOT_S:
+            # Another node's log, pasted behind, or an export that stands newest first; else a clock was put back.
+            return not boot.args or self._is_other_node(boot, args)
         if boot.is_over or boot.ready is not None:
             return False
         if not boot.args:

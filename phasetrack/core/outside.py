@@ -63,6 +63,7 @@ class Outside:
         phases: Mapping[str, PhaseInfo],
         *,
         stuck: Failure | None,
+        last: Failure | None,
         headless: bool,
         now_s: float | None,
     ) -> Snapshot:
@@ -72,11 +73,12 @@ class Outside:
             known: what the log says, with its estimate.
             phases: what each phase is known for, history included.
             stuck: a line of the log that itself says that the server hangs.
+            last: an uncaught exception from outside the engine with which the log ends.
             headless: a worker node.
             now_s: our clock; None for a saved log.
         """
         evidence = self._evidence.view(now_s)
-        known = settle(known, evidence, stuck=stuck)
+        known = settle(known, evidence, stuck=stuck, last=last)
         if evidence is not None or self.ladder.startup_s is not None:
             known = replace(
                 known,

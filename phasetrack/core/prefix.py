@@ -61,6 +61,7 @@ _PROCESS = later(
 _REPEATED = later(r" ?\[repeated \d+x across (?:cluster|all nodes)\].*\Z")
 _TORCHRUN = later(r"\[(?:rank|default)(\d+)\]:\s?")
 _SRUN = later(r"\s*(\d+): ")
+_TRACEBACK = "Traceback (most recent call last):"
 _NOTEBOOK = later(r'\s*"((?:[^"\\]|\\.)*)",?')
 # dots of a compiler before a stamp; ^C that a terminal echoed, with the traceback right behind it
 _DOTS = later(r"\.+(?=\[\d)|(?:\^[CDZ\\])+")
@@ -217,7 +218,9 @@ def _rank_of(process: re.Match[str]) -> str:
 
 def _peel_learned(text: str, learned: Learned, seen: _Seen) -> tuple[_Seen, str] | None:
     """Take off what could also begin a message: only before a stamp, or once learned."""
-    if (found := _SRUN.match(text)) is not None and (learned.srun or _ENGINE.match(text, found.end())):
+    if (found := _SRUN.match(text)) is not None and (
+        learned.srun or _ENGINE.match(text, found.end()) or text.startswith(_TRACEBACK, found.end())
+    ):
         learned.srun = True
         return seen._replace(server=f"task {found[1]}"), text[found.end() :]
     if (found := _NOTEBOOK.fullmatch(text)) is not None:

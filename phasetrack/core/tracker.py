@@ -181,9 +181,10 @@ class Tracker:
         self._judged_s = self._judged_s if now_s is None else now_s
         self._outside.remember(known.verdict)
         boot = self._shown()
-        if boot is None or known.boot != boot.number or known.outcome is boot.outcome or boot.number in self._buried:
+        number, outcome = (0, Outcome.NONE) if boot is None else (boot.number, boot.outcome)
+        if known.boot != number or known.outcome is outcome or number in self._buried:
             return []
-        self._buried.add(boot.number)
+        self._buried.add(number)
         return obituary(known)
 
     def _take(self, segments: Iterator[Piece]) -> Iterator[Record]:
@@ -284,6 +285,7 @@ class Tracker:
             known,
             known_silences(self._patterns.phases_of(known.engine.name if known.engine else ""), likes),
             stuck=None if shown is None else shown.stuck,
+            last=self._machine.last_words(shown),
             headless=shown is not None and shown.headless,
             now_s=now_s,
         )

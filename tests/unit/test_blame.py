@@ -12,6 +12,7 @@ ARGS = args(tp_size=2, mem_fraction_static=0.8, nnodes=1)
 SITE = "/opt/site/sglang/srt"
 QUIT = "Received sigquit from a child process. It usually means the child failed."
 LOAD = "Load weight begin. avail mem=139.13 GB"
+LOADED = "Load weight end. elapsed=5.87 s, type=LlamaForCausalLM, avail mem=130.00 GB, mem usage=9.13 GB."
 FIRED = "The server is fired up and ready to roll!"
 
 
@@ -192,6 +193,102 @@ def test_a_hang_is_stuck_and_becomes_the_cause_once_the_process_goes():
     known = told(start() + hang + f"44:51 | {QUIT}\n")
     assert (known.outcome, known.failure.id) == (Outcome.FAILED, "sglang.fail.watchdog")
     assert "(5 min 00 s)" in known.failure.cause
+
+
+# --- exceptions from outside the engine's code ----------------------------------------------------------
+
+SCRIPT = [DURING[1], *frame("/srv/launch.py", 3, "<module>", "import torch")]
+NO_LIBRARY = "ImportError: libcudnn.so.9: cannot open shared object file: No such file or directory"
+
+
+def test_a_launch_scripts_exception_at_the_end_of_the_log_is_the_cause():
+    heard = hear(log(start() + text(*SCRIPT, NO_LIBRARY)))
+    known = heard.snapshot
+    assert (known.outcome, known.failure.id, known.failure.message) == (
+        Outcome.FAILED,
+        "sglang.fail.import",
+        NO_LIBRARY,
+    )
+    assert known.verdict.state is VerdictState.FAILED
+    assert [record.type for record in heard.records[-2:]] == ["failure", "outcome"]
+
+
+def test_while_the_log_may_go_on_a_launch_scripts_exception_is_nothing_yet():
+    known = told(start() + text(*SCRIPT, NO_LIBRARY), open_end=True)
+    assert (known.outcome, known.failure) == (Outcome.STARTING, None)
+
+
+def test_a_scripts_exception_is_forgotten_once_the_start_goes_on():
+    known = told(start() + text(*SCRIPT, NO_LIBRARY) + f"44:20 TP0 | {LOADED}\n")
+    assert (known.outcome, known.failure) == (Outcome.STARTING, None)
+
+
+def test_a_scripts_exception_before_the_kill_is_the_cause():
+    known = told(start() + text(*SCRIPT, "ValueError: unknown cluster", "Killed"))
+    assert (known.outcome, known.failure.message) == (Outcome.FAILED, "ValueError: unknown cluster")
+    assert known.failure.cause.startswith("The log ends with an exception outside the engine's own code")
+    assert known.failure.echoes == ("Killed",)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "requests.exceptions.ConnectionError: HTTPConnectionPool(host='127.0.0.1', port=30000): Max retries exceeded",
+        "urllib.error.URLError: <urlopen error [Errno 111] Connection refused>",
+        "KeyboardInterrupt",
+    ],
+)
+def test_a_client_that_waits_for_the_server_is_none_of_its_failures(said):
+    known = told(start() + text(*SCRIPT, said))
+    assert (known.outcome, known.failure) == (Outcome.STARTING, None)
+
+
+def test_an_exception_before_the_arguments_was_another_programs():
+    known = told(text(*SCRIPT, NO_LIBRARY) + start())
+    assert (known.outcome, known.failure) == (Outcome.STARTING, None)
+
+
+def test_a_log_without_an_engines_line_says_how_it_ends():
+    known = hear("\n".join([*SCRIPT, NO_LIBRARY]) + "\n").snapshot
+    assert known.outcome is Outcome.NONE
+    assert known.verdict.because.endswith(f"the log ends with {NO_LIBRARY}")
+
+
+def test_an_engine_that_is_not_installed_is_its_own_failure():
+    said = "ModuleNotFoundError: No module named 'sglang'"
+    known = hear("\n".join([*SCRIPT, said]) + "\n", open_end=True).snapshot
+    assert (known.outcome, known.failure.message, known.engine.name) == (Outcome.FAILED, said, "sglang")
+
+
+def test_a_traceback_under_a_task_number_is_read_without_any_stamp():
+    trace = frame("<frozen runpy>", 198, "_run_module_as_main", "return _run_code()") + TRACE
+    lines = [DURING[1], *trace, "ValueError: page_size 3 does not fit fa3."]
+    known = hear("".join(f"0: {line}\n" for line in lines)).snapshot
+    assert known.failure.message == "ValueError: page_size 3 does not fit fa3."
+
+
+def test_an_exception_whose_text_begins_below_its_class_has_it_in_its_message():
+    trace = frame("<frozen runpy>", 198, "_run_module_as_main", "return _run_code()") + TRACE
+    below = ["ImportError: ", "", "[sgl_kernel] CRITICAL: Could not load any common_ops library!", "", "GPU Info:"]
+    known = told(start(loading=False) + text(DURING[1], *trace, *below))
+    assert known.failure.id == "sglang.fail.import"
+    assert known.failure.message == "ImportError: [sgl_kernel] CRITICAL: Could not load any common_ops library!"
+
+
+def test_once_the_weights_are_there_it_is_the_cache_that_does_not_fit():
+    full = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
+        "79.10 GiB of which 1.20 GiB is free."
+    )
+    loaded = "".join(f"44:19 {rank} | {LOADED}\n" for rank in ("TP0", "TP1"))
+    known = told(start() + loaded + failed(*TRACE, full))
+    assert known.failure.cause.startswith("The KV cache took too much")
+
+
+def test_a_log_that_names_a_writer_on_every_line_keeps_few_of_them():
+    heard = hear("".join(f"w{k}-1  | Traceback (most recent call last):\n" for k in range(2000)), open_end=True)
+    blame = heard.tracker._machine._blame
+    assert len(blame._failing) <= 256
 
 
 # --- what is no failure -------------------------------------------------------------------------------

@@ -332,6 +332,41 @@ def test_a_killed_main_process_names_the_out_of_memory_killer():
     assert "out-of-memory" in scene.pass_(4).known.failure.cause
 
 
+SCRIPT = """
+    | Traceback (most recent call last):
+    |   File "/srv/launch.py", line 3, in <module>
+    |     import torch
+    | ImportError: libcudnn.so.9: cannot open shared object file: No such file or directory
+"""
+
+
+def test_a_dead_main_process_whose_log_ends_with_its_exception_says_why():
+    scene = loading().says(SCRIPT).pass_(2)
+    assert scene.known.outcome is Outcome.STARTING
+    scene.processes.clear()
+    scene.more["exit_code"] = 1
+    known = scene.pass_(4).known
+    assert (known.outcome, known.failure.id) == (Outcome.FAILED, "sglang.fail.import")
+    assert "libcudnn.so.9" in known.verdict.because
+
+
+def test_a_main_process_that_failed_before_any_line_of_the_engine_says_why():
+    scene = Scene().runs(ROOT, "python3").says(SCRIPT).pass_(2)
+    scene.processes.clear()
+    scene.more["exit_code"] = 1
+    known = scene.pass_(4).known
+    assert (known.outcome, known.failure.id) == (Outcome.FAILED, "sglang.fail.import")
+    assert [record.type for record in scene.records[-2:]] == ["failure", "outcome"]
+
+
+def test_a_main_process_that_ended_by_itself_was_not_killed():
+    scene = loading().ends(ROOT)
+    scene.more["exit_code"] = 0
+    failure = scene.pass_(4).known.failure
+    assert failure.cause == "It ended by itself."
+    assert failure.remedy == ""
+
+
 def test_orphans_of_a_dead_main_process_are_named():
     scene = loading(2).pass_(2).ends(ROOT).pass_(4)
     verdict = scene.known.verdict
