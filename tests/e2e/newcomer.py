@@ -7,8 +7,8 @@ How a README says what a newcomer may run:
 - A comment in front of a block, ``<!-- needs: docker -->``, names what a machine may lack. Its commands are not run:
   their syntax is checked, and every ``phasetrack`` in them against the options that there are.
 - Commands run in a folder with ``server.log`` (two boots, the second is ready), ``old.log`` and ``new.log`` (two
-  starts), ``start.cast``, ``server.log.gz``, ``node0.log`` and ``node1.log``, ``logs/``, ``mine.toml``, ``bench.sh``,
-  ``serve.sh``; what one command writes, the next ones find.
+  starts), ``start.cast``, ``server.log.gz``, ``node0.log`` and ``node1.log``, ``logs/``, ``mine.toml`` (the README's
+  own), ``bench.sh``, ``serve.sh``; what one command writes, the next ones find.
 - A command that follows a log for ever is ended by Ctrl-C once it has said something.
 """
 
@@ -44,20 +44,7 @@ PATIENCE_S = 60.0
 _FIRST_WORD_S, _LAST_WORD_S = 6.0, 1.5
 
 
-_PACK = """
-[pack]
-schema = 1
-engine = "mine"
-title = "Mine"
-
-[[rule]]
-id = "mine.mounted"
-role = "fact"
-match = 'Model share mounted in (?P<mount_s>\\d+) s'
-source = "our own start script"
-must_match = ["Model share mounted in 12 s"]
-must_not_match = ["Model share mounted"]
-"""
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -77,6 +64,11 @@ def commands_of(text: str) -> list[Command]:
             lines = list(_lines(block["body"], console=block["kind"] == "console"))
             found += [Command(line, needs["what"] if needs else "") for line in lines]
     return found
+
+
+def blocks_of(text: str, kind: str) -> list[str]:
+    """The bodies of the fenced blocks of a kind."""
+    return [block["body"] for block in _FENCE.finditer(text) if block["kind"] == kind]
 
 
 def _lines(body: str, *, console: bool) -> list[str]:
@@ -123,7 +115,8 @@ class Newcomer:
         done = subprocess.run(["bash", "-n", "-c", command], capture_output=True, check=False)
         if done.returncode:
             return f"{command}\n  is no shell: {done.stderr.decode()[-300:]}"
-        calls = re.findall(r"\bphasetrack ((?:[a-z-]+ ?)*[^|;&)\n]*)", command)
+        plain = re.sub(r"<\([^)]*\)", "FILE", command)  # another command's output
+        calls = re.findall(r"\bphasetrack ((?:[a-z-]+ ?)*[^|;&)\n]*)", plain)
         return "\n".join(filter(None, (self._check_call(call, command) for call in calls)))
 
     def _check_call(self, call: str, command: str) -> str:
@@ -229,7 +222,7 @@ def furnish(folder: Path) -> None:
         (folder / name).write_bytes(data)
     (folder / "server.log.gz").write_bytes(gzip.compress(cold + ready))
     shutil.copy(FIXTURES / "07b-tp2-eagle3-pipe" / "server.cast", folder / "start.cast")
-    (folder / "mine.toml").write_text(_PACK)
+    (folder / "mine.toml").write_text("".join(blocks_of(README, "toml")))
     (folder / "logs").mkdir()
     (folder / "logs" / "yesterday.log").write_bytes(recording("16b-plain-file"))
     for script in ("bench.sh", "serve.sh"):

@@ -39,7 +39,6 @@ def moments_of(text: str) -> list[Moment]:
     ]
 
 
-@pytest.mark.skipif(not README, reason="there is no README yet")
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 def test_each_moment_of_the_readme_is_on_the_screen(start, size):
     moments = moments_of(README)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from phasetrack.errors import Exit
 from phasetrack.teach import LESSONS
 from tests.e2e.newcomer import (
+    README,
     Command,
     Newcomer,
+    blocks_of,
     commands_of,
     furnish,
     mentions_of,
 )
 from tests.talk import ROOT
-
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 # What a newcomer's machine lacks here; their examples are checked, not run.
 _LACKING = ("docker", "gh ", "sglang.launch_server", "phasetrack compare 12", "show 12")
@@ -38,6 +40,25 @@ def test_every_command_of_the_readme_runs_as_printed(newcomer):
 def test_every_command_that_the_readme_mentions_exists(newcomer):
     wrong = [newcomer.check(text) for text in mentions_of(README)]
     assert "\n\n".join(filter(None, wrong)) == ""
+
+
+def test_the_readme_tells_of_every_command_and_every_exit_code():
+    told = {text.split()[1] for text in mentions_of(README)}
+    assert told >= {name for name in LESSONS if name and " " not in name} - {"demo"}
+    table = README.partition("## Exit codes")[2].partition("\n## ")[0]
+    codes = re.findall(r"\d+", " ".join(re.findall(r"^\| ([\d, ]+) \|", table, re.MULTILINE)))
+    assert list(map(int, codes)) == sorted(Exit)
+
+
+def test_the_readmes_startup_probe_is_a_command_that_there_is(newcomer):
+    (words,) = re.findall(r"command: \[(.*)\]", "".join(blocks_of(README, "yaml")))
+    assert newcomer.check(words.replace(", ", " ")) == ""
+
+
+def test_what_the_readme_links_to_is_there():
+    links = re.findall(r"\]\((?!https:)([^)]+)\)", README)
+    assert "tests/screens/tail.svg" in links
+    assert [link for link in links if not (ROOT / link).is_file()] == []
 
 
 def test_every_example_of_the_help_runs_as_printed(newcomer):

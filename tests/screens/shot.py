@@ -1,6 +1,6 @@
 """The README's picture: the real screen on a real recording, as SVG.
 
-    python -m tests.screens.shot > docs/screen.svg
+    python -m tests.screens.shot > tests/screens/tail.svg
     python -m tests.screens.shot 07a-tp2-file 45 --keys r
 
 The recording's bytes are fed as they arrived, up to a second of it; what a user saw then is what is drawn.
