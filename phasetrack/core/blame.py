@@ -109,6 +109,8 @@ class Blame:
             return self._clue(boot, event, rule, at_s)
         if rule.where is Where.ECHO:
             return self._echo(boot, event, rule, at_s)
+        if rule.generic and rule.phase == "bootstrap" and boot.ready is not None:
+            return []  # another program of the same terminal: a server that serves has started
         return self._told(boot, self._failing_of(event).begin(event, at_s), rule)
 
     def raised(self, boot: Boot, record: FailingRecord) -> Tellings:

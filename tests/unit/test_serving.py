@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from random import Random
 
 from phasetrack.core.model import Outcome
 from tests.talk import hear, recording
 
-LINES = 200_000
+LINES = 200_000  # a command takes more: python -m tests.unit.test_serving 1000000
 STATUSES = ["200 OK"] * 8 + ["400 Bad Request", "404 Not Found", "503 Service Unavailable", "500 Internal Server Error"]
 DECODE = (
     "Decode batch, #running-req: 1, #token: 48, token usage: 0.00, cuda graph: True, gen throughput (token/s): 1.58"
@@ -25,6 +26,26 @@ CLIENT = """Traceback (most recent call last):
     run_benchmark(args)
 AssertionError: no successful request
 """
+TASK = """Task exception was never retrieved
+Traceback (most recent call last):
+  File "/opt/site/sglang/srt/managers/tokenizer_manager.py", line 1200, in handle_loop
+    await self.recv_from_detokenizer.recv_pyobj()
+asyncio.exceptions.CancelledError
+"""
+# Programs that write into the same file, without any stamp.
+SCRIPT = """Traceback (most recent call last):
+  File "/srv/load.py", line 12, in <module>
+    main()
+"""
+OTHERS = (
+    CLIENT,
+    SCRIPT + "requests.exceptions.HTTPError: 400 Client Error: Bad Request for url: http://127.0.0.1:30000/v1",
+    SCRIPT + "openai.BadRequestError: Error code: 400 - {'object': 'error', 'message': 'too long'}",
+    SCRIPT + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+    SCRIPT + "ModuleNotFoundError: No module named 'datasets'",
+    "./load.sh: line 12:  4242 Killed                  python3 -m sglang.bench_serving --num-prompts 1000",
+    "usage: load.py [-h]\nload.py: error: unrecognized arguments: --rate 3",
+)
 FREEZE = """post-warmup freeze_gc failed
 Traceback (most recent call last):
   File "/opt/site/sglang/srt/entrypoints/http_server.py", line 2000, in _execute_server_warmup
@@ -45,18 +66,29 @@ def serving(random: Random, count: int) -> str:
             said.append(f'{stamp}INFO:     10.0.0.9:{random.randrange(2**16)} - "POST /v1/completions HTTP/1.1" '
                         f"{random.choice(STATUSES)}")  # fmt: skip
         elif kind < 0.996:
-            said += (stamp + random.choice([RAISED, FREEZE])).splitlines()
+            said += (stamp + random.choice([RAISED, FREEZE, TASK])).splitlines()
+        elif kind < 0.998:
+            said += random.choice(OTHERS).splitlines()
         else:
-            said += random.choice([CLIENT.splitlines(), [f"{stamp}Error in request: no such model"]])
+            said.append(f"{stamp}Error in request: no such model")
     return "\n".join(said) + "\n"
 
 
-def test_no_client_makes_a_healthy_server_fail_however_long_it_serves():
+def healthy(count: int):
+    """A start that came to ready, and so many lines of its service."""
     start = recording("01-plain-file").partition(b"ready to roll!\n")
-    heard = hear(b"".join(start[:2]) + serving(Random(1), LINES).encode(), open_end=True)
+    return hear(b"".join(start[:2]) + serving(Random(1), count).encode(), open_end=True)
+
+
+def fatal(heard) -> list[str]:
+    return [str(record.data) for record in heard.records if record.type == "failure" and record.data["fatal"]]
+
+
+def test_no_client_makes_a_healthy_server_fail_however_long_it_serves():
+    heard = healthy(LINES)
     assert heard.snapshot.outcome is Outcome.READY
     assert heard.snapshot.failure is None
-    assert not [record for record in heard.records if record.type == "failure" and record.data["fatal"]]
+    assert fatal(heard) == []
 
 
 def test_a_crash_among_clients_errors_is_found_where_it_stands():
@@ -69,3 +101,8 @@ def test_a_crash_among_clients_errors_is_found_where_it_stands():
     assert (failure.place.line, failure.after_ready) == (line, True)
     assert failure.message.startswith("MemoryError: ")
     assert heard.snapshot.ready_at_s is not None
+
+
+if __name__ == "__main__":
+    heard = healthy(int(sys.argv[1]))
+    sys.stdout.write(f"{heard.snapshot.sources[0].lines} lines: {heard.snapshot.outcome}, {len(fatal(heard))} fatal\n")
