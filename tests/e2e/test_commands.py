@@ -14,7 +14,7 @@ import zipfile
 
 import pytest
 
-from tests.e2e.command import PHASETRACK, home, phasetrack
+from tests.e2e.command import PHASETRACK, home, inside, phasetrack
 from tests.talk import FIXTURES, ROOT, args, log, recording
 
 PLAIN = FIXTURES / "01-plain-file" / "server.log"
@@ -46,7 +46,7 @@ def test_a_missing_log_is_6_and_says_so_in_a_line(command, tmp_path):
 
 @pytest.mark.parametrize("command", ["status", "report", "wait", "tail"])
 def test_a_directory_is_6_and_says_so_in_a_line(command, tmp_path):
-    done = phasetrack(command, tmp_path, folder=tmp_path)
+    done = inside(command, tmp_path, folder=tmp_path)
     assert (done.returncode, done.stdout) == (6, "")
     assert "is a directory" in done.stderr.splitlines()[-1]
 
@@ -85,9 +85,9 @@ NOTHING = {
 def test_a_log_without_an_engine_has_no_start_up(what, tmp_path):
     path = tmp_path / "other.log"
     path.write_bytes(NOTHING[what])
-    known = json.loads(phasetrack("report", path, "-f", "json", "--no-history", folder=tmp_path).stdout)
+    known = json.loads(inside("report", path, "-f", "json", "--no-history", folder=tmp_path).stdout)
     assert (known["outcome"], known["boots"], known["phases"], known["failure"]) == ("none", [], [], None)
-    asked = phasetrack("status", path, "--no-history", folder=tmp_path)
+    asked = inside("status", path, "--no-history", folder=tmp_path)
     assert asked.returncode == 3
     assert one_line(asked.stdout)
     assert "\x1b" not in asked.stdout
@@ -114,7 +114,7 @@ def test_status_answers_by_its_code(path, line, code, tmp_path):
 
 def test_a_report_is_0_whatever_the_log_says(tmp_path):
     for path in (PLAIN, FAILED, CUT):
-        assert phasetrack("report", path, "--no-history", folder=tmp_path).returncode == 0
+        assert inside("report", path, "--no-history", folder=tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_report_is_0_whatever_the_log_says(tmp_path):
     ],
 )
 def test_a_wrong_command_line_is_2(arguments, said, tmp_path):
-    done = phasetrack(*arguments, folder=tmp_path)
+    done = inside(*arguments, folder=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stdout == ""
@@ -144,8 +144,8 @@ def test_a_wrong_command_line_is_2(arguments, said, tmp_path):
 
 @pytest.mark.parametrize("line", [0, 20, 31, 54, 5000])
 def test_the_answer_at_a_line_is_that_of_the_log_until_there(line, tmp_path):
-    then = phasetrack("report", PLAIN, "--at-line", line, "-f", "json", "--no-history", folder=tmp_path)
-    alone = phasetrack("report", "-", "-f", "json", "--no-history", folder=tmp_path, stdin=until("01-plain-file", line))
+    then = inside("report", PLAIN, "--at-line", line, "-f", "json", "--no-history", folder=tmp_path)
+    alone = inside("report", "-", "-f", "json", "--no-history", folder=tmp_path, stdin=until("01-plain-file", line))
     at_line, until_there = json.loads(then.stdout), json.loads(alone.stdout)
     for known in (at_line, until_there):
         known.pop("sources")
@@ -154,12 +154,10 @@ def test_the_answer_at_a_line_is_that_of_the_log_until_there(line, tmp_path):
 
 def test_the_answer_at_a_time_knows_nothing_of_later(tmp_path):
     known = json.loads(
-        phasetrack("status", PLAIN, "--at", "2026-11-30T15:42:29", "--json", "--no-history", folder=tmp_path).stdout
+        inside("status", PLAIN, "--at", "2026-11-30T15:42:29", "--json", "--no-history", folder=tmp_path).stdout
     )
     assert (known["outcome"], known["phase"], known["ready_at"]) == ("starting", "target_graph", None)
-    known = json.loads(
-        phasetrack("status", PLAIN, "--at", "15:42:25", "--json", "--no-history", folder=tmp_path).stdout
-    )
+    known = json.loads(inside("status", PLAIN, "--at", "15:42:25", "--json", "--no-history", folder=tmp_path).stdout)
     assert (known["outcome"], known["phase"], known["progress"]["done"]) == ("starting", "target_load", 48)
 
 
@@ -168,12 +166,12 @@ def test_an_earlier_boot_can_be_asked_for(tmp_path):
     later = log("50:04 | " + args(tp_size=1, port=31000) + "\n50:22 | Init torch distributed begin.")
     both.write_bytes(FAILED.read_bytes() + later.encode().replace(b"15:50", b"18:50"))
     known = [
-        json.loads(phasetrack("report", both, "-f", "json", *boot, "--no-history", folder=tmp_path).stdout)
+        json.loads(inside("report", both, "-f", "json", *boot, "--no-history", folder=tmp_path).stdout)
         for boot in ((), ("--boot", "1"), ("--boot", "2"))
     ]
     assert [each["outcome"] for each in known] == ["starting", "failed", "starting"]
     assert [boot["outcome"] for boot in known[0]["boots"]] == ["failed", "starting"]
-    assert "Boots in this file:" in phasetrack("report", both, "--no-history", folder=tmp_path).stdout
+    assert "Boots in this file:" in inside("report", both, "--no-history", folder=tmp_path).stdout
 
 
 def test_the_clock_of_a_saved_log_stops_at_its_last_line(tmp_path):
@@ -182,18 +180,18 @@ def test_the_clock_of_a_saved_log_stops_at_its_last_line(tmp_path):
     archived.write_bytes(gzip.compress(saved.read_bytes()))
     days_ago = time.time() - 3 * 86400
     os.utime(saved, (days_ago, days_ago))
-    known = [json.loads(phasetrack("status", "--json", path, folder=tmp_path).stdout) for path in (saved, archived)]
+    known = [json.loads(inside("status", "--json", path, folder=tmp_path).stdout) for path in (saved, archived)]
     assert known[0]["now"] == known[1]["now"]
     assert known[0]["phases"] == known[1]["phases"]
     assert known[0]["eta"] is known[1]["eta"] is None
-    assert "last output 3 d 0 h ago" in phasetrack("status", saved, folder=tmp_path).stdout
+    assert "last output 3 d 0 h ago" in inside("status", saved, folder=tmp_path).stdout
 
 
 def test_a_saved_log_of_something_else_is_given_no_estimate(tmp_path):
     other = tmp_path / "other.log"
     other.write_bytes(b"hello\n")
     os.utime(other, (0, 0))
-    done = phasetrack("status", other, folder=tmp_path)
+    done = inside("status", other, folder=tmp_path)
     assert (done.returncode, done.stdout.count("\n")) == (3, 1)
     assert "no process of this machine has it open" in done.stdout
     assert "ready in" not in done.stdout
@@ -295,12 +293,12 @@ def test_hostile_text_of_a_log_is_inert_in_every_answer(tmp_path):
         encoding="utf-8",
     )  # fmt: skip
     for form in ("text", "json", "ndjson", "md", "html"):
-        said = phasetrack("report", path, "-f", form, "--no-history", folder=tmp_path).stdout
+        said = inside("report", path, "-f", form, "--no-history", folder=tmp_path).stdout
         assert "\x1b" not in said
         assert "\u202e" not in said
         assert "\\u001b" not in said
         assert form != "html" or "<script>alert" not in said
-    asked = phasetrack("status", path, "--no-history", folder=tmp_path)
+    asked = inside("status", path, "--no-history", folder=tmp_path)
     assert one_line(asked.stdout)
     assert "\x1b" not in asked.stdout
 
@@ -333,12 +331,12 @@ def test_a_secret_in_an_odd_place_reaches_no_output(tmp_path):
     path = tmp_path / "server.log"
     path.write_text("".join(f"{line}\n" for line in ODD), encoding="utf-8")
     forms = ("text", "json", "ndjson", "md", "html", "trace")
-    said = [phasetrack("report", path, "-f", form, folder=tmp_path) for form in forms]
-    said += [phasetrack("status", path, *more, folder=tmp_path) for more in ((), ("--json",))]
+    said = [inside("report", path, "-f", form, folder=tmp_path) for form in forms]
+    said += [inside("status", path, *more, folder=tmp_path) for more in ((), ("--json",))]
     said += [
         phasetrack("tail", "-", "-o", form, folder=tmp_path, stdin=path.read_bytes()) for form in ("plain", "json")
     ]
-    said += [phasetrack("history", "export", folder=tmp_path)]
+    said += [inside("history", "export", folder=tmp_path)]
     for done in said:
         assert SECRET not in done.stdout + done.stderr, done.args
         assert TOKEN not in done.stdout + done.stderr, done.args
@@ -369,7 +367,7 @@ PACK += "must_not_match = ['[2026-11-30 15:42:22] Yours loads']\n"
 def test_a_typo_in_a_pattern_file_is_2_and_says_what_and_where(typo, said, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(PACK.replace(*typo))
-    done = phasetrack("status", PLAIN, "--patterns", path, folder=tmp_path)
+    done = inside("status", PLAIN, "--patterns", path, folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert one_line(done.stderr)
     assert said in done.stderr
@@ -380,7 +378,7 @@ def test_a_typo_in_ones_home_is_named_too(tmp_path):
     path = tmp_path / "xdg_config_home" / "phasetrack" / "patterns" / "mine.toml"
     path.parent.mkdir(parents=True)
     path.write_text("[pack\n")
-    done = phasetrack("status", PLAIN, folder=tmp_path)
+    done = inside("status", PLAIN, folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert str(path) in done.stderr
 
@@ -388,7 +386,7 @@ def test_a_typo_in_ones_home_is_named_too(tmp_path):
 def test_a_pattern_file_that_is_no_text_is_2(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_bytes(b"\xff\xfe\x00")
-    done = phasetrack("status", PLAIN, "--patterns", path, folder=tmp_path)
+    done = inside("status", PLAIN, "--patterns", path, folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, f"phasetrack: {path}: is not UTF-8 text\n")
 
 
@@ -396,7 +394,7 @@ def test_a_rule_of_ones_own_counts(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(PACK)
     mine = log("42:04 | " + args(tp_size=1) + "\n42:22 | Mine loads").encode()
-    known = json.loads(phasetrack("report", "-", "-f", "json", "--patterns", path, folder=tmp_path, stdin=mine).stdout)
+    known = json.loads(inside("report", "-", "-f", "json", "--patterns", path, folder=tmp_path, stdin=mine).stdout)
     assert known["phase"] == "target_load"
 
 
@@ -404,20 +402,18 @@ def test_patterns_check_proves_the_shipped_rules_and_ones_own(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(PACK)
     for more in ((), (path,)):
-        done = phasetrack("patterns", "check", *more, folder=tmp_path)
+        done = inside("patterns", "check", *more, folder=tmp_path)
         assert (done.returncode, done.stderr) == (0, "")
         assert "all hold" in done.stdout
     path.write_text(PACK.replace("'[2026-11-30 15:42:22] Mine loads'", "'[2026-11-30 15:42:22] He loads'"))
-    done = phasetrack("patterns", "check", path, folder=tmp_path)
+    done = inside("patterns", "check", path, folder=tmp_path)
     assert done.returncode == 1
     assert "mine.load: does not match its own sample" in done.stdout
 
 
 def test_patterns_list_is_greppable_and_can_be_narrowed(tmp_path):
-    every = phasetrack("patterns", "list", folder=tmp_path).stdout.splitlines()
-    loads = phasetrack(
-        "patterns", "list", "--phase", "target_load", "--role", "end", folder=tmp_path
-    ).stdout.splitlines()
+    every = inside("patterns", "list", folder=tmp_path).stdout.splitlines()
+    loads = inside("patterns", "list", "--phase", "target_load", "--role", "end", folder=tmp_path).stdout.splitlines()
     assert len(every) > 200
     assert every[0] == " ".join(every[0].split()) or every[0].startswith("rule")
     assert all(line.split()[1:3] == ["end", "target_load"] for line in loads[1:])
@@ -425,12 +421,12 @@ def test_patterns_list_is_greppable_and_can_be_narrowed(tmp_path):
 
 
 def test_patterns_explain_tells_samples_cause_and_remedy(tmp_path):
-    done = phasetrack("patterns", "explain", "sglang.fail.pd_warmup", folder=tmp_path)
+    done = inside("patterns", "explain", "sglang.fail.pd_warmup", folder=tmp_path)
     assert done.returncode == 0
     for part in ("failure of warmup", "Cause:", "Remedy:", "Takes:", "Leaves:", "source", "0.4.10.post2 on"):
         assert part in done.stdout
-    assert phasetrack("patterns", "explain", "pd_warmup", folder=tmp_path).stdout == done.stdout
-    near = phasetrack("patterns", "explain", "sglang.fail.pd_warmupp", folder=tmp_path)
+    assert inside("patterns", "explain", "pd_warmup", folder=tmp_path).stdout == done.stdout
+    near = inside("patterns", "explain", "sglang.fail.pd_warmupp", folder=tmp_path)
     assert near.returncode == 2
     assert "sglang.fail.pd_warmup" in near.stderr
 
@@ -446,27 +442,21 @@ def test_the_demo_shows_a_start_with_a_draft(tmp_path):
     assert done.stdout.isascii() or "✓" in done.stdout
 
 
-def test_the_wheel_carries_packs_and_demo_and_runs_without_the_checkout(tmp_path):
-    built = subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")], cwd=ROOT,
-        capture_output=True, check=False, timeout=300,
-    )  # fmt: skip
-    assert built.returncode == 0, built.stderr.decode()
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
-    inside = tmp_path / "inside"
+def test_the_wheel_carries_packs_and_demo_and_runs_without_the_checkout(wheel, tmp_path):
+    unpacked = tmp_path / "unpacked"
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        archive.extractall(inside)
+        archive.extractall(unpacked)
     assert {"phasetrack/_patterns/sglang.toml", "phasetrack/_demo/server.log", "phasetrack/_demo/server.cast"} <= {
         *names
     }
     assert not [name for name in names if name.startswith(("tests", "fixtures", "patterns"))]
     done = subprocess.run(
-        [*PHASETRACK, "demo"], cwd=tmp_path, env=home(tmp_path) | {"PYTHONPATH": str(inside)}, capture_output=True,
+        [*PHASETRACK, "demo"], cwd=tmp_path, env=home(tmp_path) | {"PYTHONPATH": str(unpacked)}, capture_output=True,
         check=False, timeout=120,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
-    assert str(inside).encode() in done.stdout or b"_demo" in done.stdout
+    assert b"_demo" in done.stdout
 
 
 def test_nothing_heavy_is_imported_for_the_version(tmp_path):
@@ -475,8 +465,9 @@ def test_nothing_heavy_is_imported_for_the_version(tmp_path):
         check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0
-    for heavy in (b"textual", b"psutil", b"jinja2", b"regex", b"watchfiles", b"sqlite3"):
-        assert b"| " + heavy not in done.stderr.replace(b" |   ", b" | ")
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.decode().splitlines()}
+    assert "typer" in imported
+    assert not imported & {"textual", "psutil", "jinja2", "regex", "watchfiles", "sqlite3"}
 
 
 def test_the_readme_and_ci_run_the_same_line():

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from phasetrack.edges.history import Store
+from tests.e2e.command import inside
 from tests.launches import BEGAN_S, Launch, Took
 from tests.talk import FIXTURES, ROOT
 
@@ -172,23 +173,23 @@ def test_a_start_that_is_piped_in_is_kept():
 
 
 def test_a_report_and_a_status_only_read():
-    phasetrack("report", PLAIN)
-    phasetrack("status", PLAIN)
+    inside("report", PLAIN)
+    inside("status", PLAIN)
     assert Store().boots() == []
 
 
 def test_a_report_tells_what_is_usual():
-    phasetrack("history", "import", FIXTURES)
-    said = phasetrack("report", EAGLE, "--ascii").stdout
+    inside("history", "import", FIXTURES)
+    said = inside("report", EAGLE, "--ascii").stdout
     assert "Usually (" in said
     assert "like boots of this machine):" in said
     assert "cold cache" in said
 
 
 def test_logs_and_casts_of_the_same_boots_are_learned_once():
-    said = phasetrack("history", "import", FIXTURES)
+    said = inside("history", "import", FIXTURES)
     assert said.returncode == 0
-    again = phasetrack("history", "import", FIXTURES)
+    again = inside("history", "import", FIXTURES)
     assert ", 0 new to the history" in again.stdout
     boots = Store().boots()
     assert len({boot.past.began_s for boot in boots}) >= len(boots) - 1  # two were started in one second
@@ -200,44 +201,44 @@ def test_a_file_with_many_boots_teaches_each(tmp_path):
     log = tmp_path / "server.log"
     launches = [Launch(Took(silent=60), tp=2, shards=12, began_s=BEGAN_S + 86400 * k) for k in range(3)]
     log.write_bytes(b"".join(launch.until(launch.ready_s) for launch in launches))
-    assert "3 boots in them, 3 new" in phasetrack("history", "import", log).stdout
+    assert "3 boots in them, 3 new" in inside("history", "import", log).stdout
 
 
 def test_the_history_moves_to_another_machine(tmp_path, monkeypatch):
-    phasetrack("history", "import", PLAIN, EAGLE)
+    inside("history", "import", PLAIN, EAGLE)
     here = {boot.uid: Store().boot(boot.number).past for boot in Store().boots()}
-    assert phasetrack("history", "export", "-o", tmp_path / "boots.ndjson").returncode == 0
+    assert inside("history", "export", "-o", tmp_path / "boots.ndjson").returncode == 0
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
-    assert "2 new to the history" in phasetrack("history", "import", tmp_path / "boots.ndjson").stdout
+    assert "2 new to the history" in inside("history", "import", tmp_path / "boots.ndjson").stdout
     assert {boot.uid: Store().boot(boot.number).past for boot in Store().boots()} == here
 
 
 def test_another_machines_export_cannot_act_on_this_terminal(tmp_path):
-    phasetrack("history", "import", PLAIN)
-    export = phasetrack("history", "export").stdout
+    inside("history", "import", PLAIN)
+    export = inside("history", "export").stdout
     for bad in ("\\u001b]0;owned\\u0007", "\\u009b31m", "\x9b31m", "\\nready", "\\u202e"):
         (tmp_path / "boots.ndjson").write_text(export.replace("Llama", f"{bad}Llama").replace('"uid":"', '"uid":"x'))
-        phasetrack("history", "import", tmp_path / "boots.ndjson")
+        inside("history", "import", tmp_path / "boots.ndjson")
         for words in (("list",), ("show", 2)):
-            said = phasetrack("history", *words).stdout
+            said = inside("history", *words).stdout
             assert all(char.isprintable() or char == "\n" for char in said)
-        assert len(phasetrack("history", "list").stdout.splitlines()) == 3
+        assert len(inside("history", "list").stdout.splitlines()) == 3
 
 
 def test_boots_are_listed_shown_and_forgotten():
-    phasetrack("history", "import", PLAIN, EAGLE)
-    listed = phasetrack("history", "list").stdout.splitlines()
+    inside("history", "import", PLAIN, EAGLE)
+    listed = inside("history", "list").stdout.splitlines()
     assert "Llama-3.1-rand-64shard, draft EAGLE3" in listed[2]
-    (newest, _) = json.loads(phasetrack("history", "list", "--json").stdout)["boots"]
+    (newest, _) = json.loads(inside("history", "list", "--json").stdout)["boots"]
     assert newest["startup_s"] == 40
-    shown = phasetrack("history", "show", newest["boot"]).stdout
+    shown = inside("history", "show", newest["boot"]).stdout
     assert "target_load" in shown
-    assert phasetrack("history", "show", newest["boot"], "--json").stdout.startswith("{")
-    assert phasetrack("history", "forget", newest["boot"]).stdout == "1 boots forgotten\n"
-    assert phasetrack("history", "show", newest["boot"]).returncode == 2
-    assert phasetrack("history", "forget").returncode == 2
-    assert phasetrack("history", "forget", "--all").stdout == "1 boots forgotten\n"
-    assert "no boots yet" in phasetrack("history", "list").stdout
+    assert inside("history", "show", newest["boot"], "--json").stdout.startswith("{")
+    assert inside("history", "forget", newest["boot"]).stdout == "1 boots forgotten\n"
+    assert inside("history", "show", newest["boot"]).returncode == 2
+    assert inside("history", "forget").returncode == 2
+    assert inside("history", "forget", "--all").stdout == "1 boots forgotten\n"
+    assert "no boots yet" in inside("history", "list").stdout
 
 
 def test_what_is_no_log_is_passed_over_and_named(tmp_path):
@@ -245,11 +246,9 @@ def test_what_is_no_log_is_passed_over_and_named(tmp_path):
     (tmp_path / "empty.log").touch()
     (tmp_path / "weights.safetensors").write_bytes(b"x" * 100)
     shutil.copy(PLAIN, tmp_path / "server.log")
-    said = phasetrack("history", "import", tmp_path)
+    said = inside("history", "import", tmp_path)
     assert said.returncode == 0
     assert said.stdout.startswith("3 files read, 1 boots in them, 1 new to the history")
-    assert phasetrack("history", "import", tmp_path / "missing").returncode == 2
+    assert inside("history", "import", tmp_path / "missing").returncode == 2
     (tmp_path / "other.ndjson").write_text('{"schema": "something else"}\n')
-    assert (
-        "is no boot of 'phasetrack history export'" in phasetrack("history", "import", tmp_path / "other.ndjson").stderr
-    )
+    assert "is no boot of 'phasetrack history export'" in inside("history", "import", tmp_path / "other.ndjson").stderr

@@ -9,12 +9,10 @@ import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
-from typer.testing import CliRunner
 
-from phasetrack.cli import app
 from phasetrack.crash import write_report
 from phasetrack.views.jsonl import snapshot_json
-from tests.e2e.command import PHASETRACK, home, phasetrack
+from tests.e2e.command import PHASETRACK, home, inside, phasetrack
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_help import commands
 from tests.talk import FIXTURES, args, hear, log, recording
@@ -119,13 +117,9 @@ def test_no_secret_leaves_by_any_output(server_log, tmp_path):
     within, apart = outputs(server_log, other, tmp_path), launches(server_log, tmp_path)
     tried = {" ".join(map(str, run[:2])) for run in (*within, *apart)} | {str(run[0]) for run in (*within, *apart)}
     assert commands().keys() - tried == {"demo", "patterns list"}, "these two show nothing of a user's"
-    for run in within:
-        said = CliRunner().invoke(app, [str(part) for part in run], env=home(tmp_path))
-        text = said.output + str(said.exception or "")
-        assert found(text, SECRETS) == [], run
-        assert text
-    for run in apart:
-        done = phasetrack(*run, folder=tmp_path, stdin=planted())
+    for run in (*within, *apart):
+        how = inside if run in within else phasetrack
+        done = how(*run, folder=tmp_path, stdin=planted())
         assert found(done.stdout + done.stderr, SECRETS) == [], run
         assert done.stdout + done.stderr
     # A log is the server's own, a recording of it holds the same; nothing else that was written does.
@@ -159,7 +153,7 @@ def test_no_secret_stands_on_the_screen(server_log, tmp_path):
 
 
 def test_a_bundle_tells_what_was_masked_and_never_what_it_was(server_log, tmp_path):
-    done = phasetrack("report", server_log, "--bundle", tmp_path / "b.tar.gz", folder=tmp_path)
+    done = inside("report", server_log, "--bundle", tmp_path / "b.tar.gz", folder=tmp_path)
     assert done.returncode == 0
     assert "nothing was sent" in done.stdout
     files = files_of(tmp_path / "b.tar.gz")
@@ -170,7 +164,7 @@ def test_a_bundle_tells_what_was_masked_and_never_what_it_was(server_log, tmp_pa
 
 
 def test_a_bundle_masks_the_same_name_the_same_way_in_every_file(server_log, tmp_path):
-    phasetrack("report", server_log, "--bundle", tmp_path / "b.tar.gz", folder=tmp_path)
+    inside("report", server_log, "--bundle", tmp_path / "b.tar.gz", folder=tmp_path)
     files = files_of(tmp_path / "b.tar.gz")
     message = json.loads(files["snapshot.json"])["failure"]["message"]
     assert message in files["server.log"]
@@ -180,7 +174,7 @@ def test_a_bundle_masks_the_same_name_the_same_way_in_every_file(server_log, tmp
 
 def test_the_log_of_a_bundle_gives_the_snapshot_of_the_bundle(tmp_path):
     source = FIXTURES / "06b2-truncated-shard" / "server.log"
-    phasetrack("report", source, "--bundle", tmp_path / "b.tar.gz", folder=tmp_path)
+    inside("report", source, "--bundle", tmp_path / "b.tar.gz", folder=tmp_path)
     files = files_of(tmp_path / "b.tar.gz")
     again = snapshot_json(hear(files["server.log"]).snapshot)
     shown = json.loads(files["snapshot.json"])
@@ -192,7 +186,7 @@ def test_the_log_of_a_bundle_gives_the_snapshot_of_the_bundle(tmp_path):
 
 def test_a_bundle_names_no_user_host_or_time_in_its_headers(server_log, tmp_path):
     bundle = tmp_path / "b.tar.gz"
-    phasetrack("report", server_log, "--bundle", bundle, folder=tmp_path)
+    inside("report", server_log, "--bundle", bundle, folder=tmp_path)
     assert bundle.read_bytes()[4:8] == b"\0\0\0\0", "no time in the gzip header"
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(bundle.read_bytes()))) as tar:
         assert {(m.uname, m.gname, m.uid, m.gid, m.mtime) for m in tar.getmembers()} == {("", "", 0, 0, 0)}
@@ -205,10 +199,10 @@ def test_a_bundle_can_be_made_from_a_pipe(tmp_path):
 
 
 def test_a_bundle_that_cannot_be_written_leaves_nothing_behind(server_log, tmp_path):
-    done = phasetrack("report", server_log, "--bundle", tmp_path / "no" / "b.tar.gz", folder=tmp_path)
+    done = inside("report", server_log, "--bundle", tmp_path / "no" / "b.tar.gz", folder=tmp_path)
     assert done.returncode == 2
     assert "cannot be written" in done.stderr
-    done = phasetrack("report", server_log, "--bundle", tmp_path / "b.tar.gz", "--boot", "7", folder=tmp_path)
+    done = inside("report", server_log, "--bundle", tmp_path / "b.tar.gz", "--boot", "7", folder=tmp_path)
     assert done.returncode == 2
     assert "no such boot" in done.stderr
     assert list(tmp_path.glob("*b.tar.gz*")) == []
@@ -219,14 +213,14 @@ def test_a_report_of_a_missing_log_leaves_the_old_output_alone(tmp_path):
     old = tmp_path / "report.html"
     old.write_text("yesterday's")
     for form in ("html", "ndjson"):
-        done = phasetrack("report", tmp_path / "none.log", "-f", form, "-o", old, folder=tmp_path)
+        done = inside("report", tmp_path / "none.log", "-f", form, "-o", old, folder=tmp_path)
         assert done.returncode == 6
         assert old.read_text() == "yesterday's"
 
 
 @pytest.mark.parametrize("form", ["text", "json", "md", "html"])
 def test_compare_names_the_draft_first_in_every_form(form, tmp_path):
-    done = phasetrack("compare", PLAIN, DRAFT, "-f", form, folder=tmp_path)
+    done = inside("compare", PLAIN, DRAFT, "-f", form, folder=tmp_path)
     assert done.returncode == 0
     assert "Draft CUDA graphs and Draft weights" in done.stdout
 
@@ -234,16 +228,16 @@ def test_compare_names_the_draft_first_in_every_form(form, tmp_path):
 def test_compare_takes_boots_of_one_file_and_of_the_history(tmp_path):
     both = tmp_path / "both.log"
     both.write_bytes(recording("01-plain-file") + recording("08-multithread-load-pipe"))
-    done = phasetrack("compare", f"{both}#1", f"{both}#2", "-f", "json", folder=tmp_path)
+    done = inside("compare", f"{both}#1", f"{both}#2", "-f", "json", folder=tmp_path)
     assert json.loads(done.stdout)["delta_s"] == -12.0
-    assert phasetrack("compare", f"{both}#1", f"{both}#3", folder=tmp_path).returncode == 2
+    assert inside("compare", f"{both}#1", f"{both}#3", folder=tmp_path).returncode == 2
 
-    phasetrack("history", "import", PLAIN, folder=tmp_path)
-    boots = json.loads(phasetrack("history", "list", "--json", folder=tmp_path).stdout)["boots"]
+    inside("history", "import", PLAIN, folder=tmp_path)
+    boots = json.loads(inside("history", "list", "--json", folder=tmp_path).stdout)["boots"]
     number = str(boots[0].get("number") or boots[0].get("boot"))
-    done = phasetrack("compare", number, f"{both}#2", "-f", "json", folder=tmp_path)
+    done = inside("compare", number, f"{both}#2", "-f", "json", folder=tmp_path)
     assert json.loads(done.stdout)["delta_s"] == -12.0
-    done = phasetrack("compare", "99", PLAIN, folder=tmp_path)
+    done = inside("compare", "99", PLAIN, folder=tmp_path)
     assert done.returncode == 2
     assert "no such boot in the history" in done.stderr
 
@@ -258,16 +252,16 @@ def test_evidence_recorded_with_a_log_is_drawn_below_its_phases(tmp_path):
             process = {"pid": 7, "ppid": 1, "name": "sglang::scheduler", "role": "rank", "rank": "TP0", "state": "R"}
             sample = {"type": "evidence", "now_s": began + 7200 - 3 + k, "processes": [process | {"cpu_s": 3.0 * k}]}
             lines.write(json.dumps(sample) + "\n")
-    page = phasetrack("report", server_log, "-f", "html", folder=tmp_path).stdout
+    page = inside("report", server_log, "-f", "html", folder=tmp_path).stdout
     assert "up to 3.0 cores" in page
     assert "as it was estimated when each phase began" in page
 
 
 def test_the_doctor_answers_0_and_says_what_to_do(tmp_path):
-    done = phasetrack("doctor", tmp_path / "none.log", folder=tmp_path)
+    done = inside("doctor", tmp_path / "none.log", folder=tmp_path)
     assert done.returncode == 0
     assert "no such file" in done.stdout
-    data = json.loads(phasetrack("doctor", PLAIN, "--json", folder=tmp_path).stdout)
+    data = json.loads(inside("doctor", PLAIN, "--json", folder=tmp_path).stdout)
     findings = {finding["id"]: finding for finding in data["findings"]}
     assert findings.keys() >= {"phasetrack", "patterns", "log", "process", "gpu", "port", "history", "terminal"}
     assert all(finding["advice"] for finding in data["findings"] if finding["state"] == "problem")
@@ -277,6 +271,6 @@ def test_the_doctor_answers_0_and_says_what_to_do(tmp_path):
 def test_the_doctor_names_a_broken_pattern_file(tmp_path):
     broken = tmp_path / "mine.toml"
     broken.write_text("[[rule]]\n")
-    done = phasetrack("doctor", "--patterns", broken, folder=tmp_path)
+    done = inside("doctor", "--patterns", broken, folder=tmp_path)
     assert done.returncode == 0
     assert str(broken) in done.stdout
