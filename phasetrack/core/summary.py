@@ -73,7 +73,7 @@ def summarize(
             state.clock.newest_s, Outcome.NONE, NO_VERDICT, sources=(source,), silent_s=silent_s, ended=ended
         )
     now = newest(state, boot)
-    running_now = None if now is None else now + lived_s
+    running_now = None if now is None else now if boot.is_over else now + lived_s
     rows = tuple(_rows(boot, patterns, running_now, peek))
     current = next((row for row in rows if row.phase == boot.phase and row.status is Status.RUNNING), None)
     last = summarize_boot(boot)

@@ -103,6 +103,16 @@ def test_nothing_is_known_of_what_comes_later():
     assert then.sources[0].bytes == rerun.position < tape.pages.size()
 
 
+@pytest.mark.parametrize("name", ["06a1-mem-fraction-too-small", "07b-tp2-eagle3-pipe"])
+def test_the_clocks_of_a_start_that_is_over_stand_still_while_its_log_is_still_watched(name):
+    live, now_s = Tracker(patterns(), "server.log"), 1_796_100_000.0
+    live.feed(Chunk(recording(name), arrived_s=now_s))
+    soon, later = live.snapshot(now_s), live.snapshot(now_s + 3600)
+    assert soon.outcome in {Outcome.FAILED, Outcome.STOPPED}
+    assert later.phases == soon.phases
+    assert later.between_phases_s == soon.between_phases_s
+
+
 # --- whatever the way ---------------------------------------------------------------------------------
 
 PLACES = st.lists(st.floats(-0.02, 1.02), min_size=2, max_size=7)
