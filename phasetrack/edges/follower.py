@@ -150,7 +150,7 @@ class Follower:
         if act is Act.READ:
             yield from self._drain(limit)
         elif act is Act.OPEN and self._open() is not None:
-            self._tell(f"{self.path}: there it is")
+            self._tell(f"{self.path}: the file is there now")
             yield from self._drain(limit)
         elif act is Act.REWIND:
             self._tell(f"{self.path}: truncated; reading it from its beginning")

@@ -317,9 +317,17 @@ def test_a_phase_that_names_no_ranks_is_not_said_to_have_none_of_them_done(show)
 @pytest.mark.parametrize(("height", "goes_on"), [(14, True), (24, True), (70, False)])
 def test_a_postmortem_tells_whether_it_goes_on_and_of_which_moment_it_is(height, goes_on):
     show = Show(FAILED, size=(80, height)).press(" ", "5", "p")
-    assert "All of it is of the whole log, to its end." in show.text
+    assert "Of the whole log, to its end." in show.text
     assert ("more lines" in show.text) == goes_on
     assert "skipped" not in show.text
+    show.player.close()
+
+
+def test_a_narrow_screen_cuts_no_figure():
+    show = Show(CAST, size=(40, 10)).press(" ").type("+48s")
+    assert "■ 15:55:17 48 s " in show.text.splitlines()[-2]
+    show.press("p")
+    assert re.search(r"^✓ Start processes +18 s$", show.text, re.MULTILINE)
     show.player.close()
 
 

@@ -188,7 +188,7 @@ UNICODE = Look(
     stop="■", border="┼", here="●", rank_done="■", rank_running="▶", rank_pending="·", rank_failed="✗",
 )  # fmt: skip
 ASCII = Look(
-    ascii=True, pending=".", running=">", done="+", skipped="-", failed="x", unfinished="?", between="~",
+    ascii=True, pending=".", running=">", done="+", skipped="-", failed="x", unfinished="?", between=":",
     full="#", full_open="=", empty=".", rule="-", dot=" | ", more="...", cursor=">", up="^", down="v", warning="!",
     stop="#", border="|", here="O", rank_done="#", rank_running=">", rank_pending=".", rank_failed="x",
 )  # fmt: skip

@@ -31,6 +31,7 @@ KEYS = (("j k", "choose"), ("enter", "its place in the log"), ("esc", "back"), (
 _TOLD = 5
 _SILENT_S, _SKEW_S = 2.0, 1.0
 _WIDE = 100
+_NARROW = 50  # from here on how long a phase took is worth more than when it began
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def entries(known: Snapshot, width: int, look: Look, *, whole: bool, replayed: b
     """
     yield from (Entry(text, "bold") for text in look.wrap(outcome_line(known), width, 3))
     if replayed:
-        yield Entry("All of it is of the whole log, to its end.", "dim")
+        yield Entry("Of the whole log, to its end.", "dim")
     if not whole and known.outcome in {Outcome.NONE, Outcome.STARTING}:
         yield Entry("So far: the start goes on.", "dim")
     for title, section in (
@@ -81,6 +82,8 @@ def _phases(known: Snapshot, width: int, look: Look) -> Iterator[Entry]:
         begin = unreached(known, row) or cell.begin
         status = look.status(row.status, ended=known.ended)
         text = f"{status} {cell.title:<20} {begin:<8} {elapsed:>12} {cell.share:>5}"
+        if width < _NARROW:
+            text = f"{status} {look.pad(cell.title, width - 15)} {elapsed or begin:>12}"
         text += f"  {cell.progress:<15}" if width >= 70 else ""
         text += f" {cell.ranks:>5}" if width >= 78 else ""
         if width >= _WIDE and row.expected is not None:
@@ -88,7 +91,8 @@ def _phases(known: Snapshot, width: int, look: Look) -> Iterator[Entry]:
         tone = "bad" if row.status is Status.FAILED else "dim" if row.begin_offset is None else ""
         yield Entry(text.rstrip(), tone, row.begin_offset)
     if known.between_phases_s:
-        yield Entry(f"{look.between} {'between phases':<20} {'':8} {duration(known.between_phases_s):>12}", "dim")
+        gap = 20 + 9 if width >= _NARROW else width - 15
+        yield Entry(f"{look.between} {'between phases':<{gap}} {duration(known.between_phases_s):>12}", "dim")
 
 
 def _cause(known: Snapshot, failure: Failure, width: int, look: Look) -> Iterator[Entry]:

@@ -86,7 +86,7 @@ def scrubber(replay: Replay, size: Size, look: Look) -> list[Line]:
     """As many lines as the height affords."""
     width = size.width
     if size.height < 12:
-        words = look.cut(_clock_words(replay, look), max(width - 14, width // 2))
+        words = look.cut(_clock_words(replay, look, brief=width < 60), max(width - 14, width // 2))
         way = bar(replay, width - cell_len(words) - 1, look)
         return [Line((look.span(words + " ", "bold"), *way.spans))]
     lines = [transport(replay, width, look)]
@@ -108,17 +108,19 @@ def transport(replay: Replay, width: int, look: Look) -> Line:
     return Line((look.span(line[: len(head)], "bold"), look.span(line[len(head) :], "" if replay.said else "dim")))
 
 
-def _clock_words(replay: Replay, look: Look) -> str:
+def _clock_words(replay: Replay, look: Look, *, brief: bool = False) -> str:
+    """What it does, the moment, and how far that is; a figure that is cut would be another figure."""
     speed = f"{replay.speed:g}×"
     if replay.going is not None:
         state = f"{look.between} {100 * min(max(replay.going, 0.0), 0.99):.0f} % of the way"
     elif replay.playing:
         state = f"{look.running} {speed}"
     else:
-        state = f"{look.stop} paused, {speed}"
+        state = look.stop if brief else f"{look.stop} paused, {speed}"
     mark = "~" if replay.how in {"inferred", "spread"} else ""
     moment = "no clock" if replay.clock_s is None else mark + clock(replay.clock_s)
-    return look.text(f"{state}  {moment}  {duration(round(replay.spent_s))} of {duration(round(replay.total_s))}")
+    spent, total = duration(round(replay.spent_s)), duration(round(replay.total_s))
+    return look.text(f"{state} {moment} {spent}" if brief else f"{state}  {moment}  {spent} of {total}")
 
 
 def _small_print(replay: Replay) -> Iterator[str]:

@@ -80,7 +80,9 @@ def _outside(known: Snapshot) -> Iterator[str]:
     if sample.root_pid is not None:
         ranks = sum(process.role == "rank" for process in sample.processes)
         state = "alive" if sample.root_alive else "gone"
-        yield f"Main process {sample.root_pid} is {state}, {len(sample.processes)} processes in all, {ranks} of ranks."
+        count = len(sample.processes)
+        many = f"{count} processes" if count != 1 else "1 process"
+        yield f"Main process {sample.root_pid} is {state}, {many} in all, {ranks} of ranks."
     for channel in known.channels:
         moved = "" if channel.moved_ago_s is None else f"moved {duration(channel.moved_ago_s)} ago"
         yield f"{channel.title}: {channel.now}; {moved or f'flat for {duration(channel.flat_s)}'}."
