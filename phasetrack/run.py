@@ -190,12 +190,15 @@ class Session:
 
     def _look_around(self) -> list[Record] | None:
         """Tick, and ask the samplers that are due; None where none of them had anything."""
-        now = self._ticked_s = time.time()
+        now, before = time.time(), self._tracker.latest
+        self._ticked_s = now
         records = self._tracker.feed(Tick(now, None if self._lively else self._source.changed_s)) or None
         for k, (sampler, due) in self._samplers.items() if self._source.caught_up else ():
             if time.monotonic() < due:
                 continue
-            found = sampler.sample(self._tracker.snapshot(now), now)
+            latest = self._tracker.latest  # of now where the tick has looked: nothing is looked at twice
+            known = self._tracker.snapshot(now) if latest is None or latest is before else latest
+            found = sampler.sample(known, now)
             self._samplers[k] = sampler, time.monotonic() + sampler.interval_s
             if found is not None:
                 records = (records or []) + self._tracker.feed(found)
