@@ -235,6 +235,10 @@ class Session:
         """Tell all that is known, as of now."""
         return self._tracker.snapshot(None if self.ended else time.time())
 
+    def glance(self) -> Snapshot:
+        """Tell the same for less, while output flows: verdict and estimate may be a second old."""
+        return self.snapshot() if self.ended else self._tracker.glance(time.time())
+
     @property
     def latest(self) -> Snapshot | None:
         """What was known about a second ago at most, at no cost; None before the first look."""

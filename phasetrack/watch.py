@@ -88,7 +88,7 @@ class Watch:
         if self._moved or session.ended or since_s > 2 * _TICK_S:
             if since_s < (self._period_s if self._moved else _TICK_S):
                 return None
-            known = session.snapshot()
+            known = session.glance()
         else:
             latest = session.latest
             if latest is None or latest is self._shown:

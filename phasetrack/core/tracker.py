@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 # A verdict's age needs no finer steps than this.
 _JUDGE_S = 1.0
+# Output that is younger than this flows.
+_FLOWS_S = 2.0
 
 
 class Tracker:
@@ -276,6 +278,26 @@ class Tracker:
         """
         return self._look(now_s)[0]
 
+    def glance(self, now_s: float) -> Snapshot:
+        """Tell all that is known, as ``snapshot`` does, for less: for a screen that is drawn several times a second.
+
+        While output flows and nothing but progress is new, the verdict, the estimate and what was seen outside the
+        log are those of the last look, a second ago at most.
+
+        Args:
+            now_s: our clock.
+        """
+        last, known = self.latest, self.of_log(now_s)
+        if last is None or not 0.0 <= now_s - self._judged_s < _JUDGE_S or not _is_alike(known, last):
+            return self.snapshot(now_s)
+        pairs = zip(known.phases, last.phases, strict=True)
+        return replace(
+            known,
+            phases=tuple(replace(row, expected=was.expected, cache=was.cache) for row, was in pairs),
+            verdict=last.verdict, eta=last.eta, next_check_s=last.next_check_s,
+            rungs=last.rungs, timings=last.timings, channels=last.channels,
+        )  # fmt: skip
+
     def _look(self, now_s: float | None) -> tuple[Snapshot, Told | None]:
         known = self.of_log(now_s)
         likes = self._past.likes(known, self._priors)
@@ -347,3 +369,16 @@ class Tracker:
             self._path, segmenter.offset + segmenter.pending, lines, segmenter.frames,
             self._machine.state.unmatched_lines, self._first_offset, self._skipped,
         )  # fmt: skip
+
+
+def _is_alike(known: Snapshot, last: Snapshot) -> bool:
+    """Whether output flows and nothing that a verdict is about has changed."""
+    flows = max(known.silent_s or 0.0, last.silent_s or 0.0) < _FLOWS_S
+    return flows and _stand(known) == _stand(last)
+
+
+def _stand(known: Snapshot) -> tuple[object, ...]:
+    rows = tuple((row.phase, row.occurrence, row.status, row.note) for row in known.phases)
+    doing = None if known.activity is None else known.activity.id
+    failed = None if known.failure is None else known.failure.id
+    return known.boot, known.outcome, known.ended, known.phase, rows, doing, failed, len(known.warnings)
