@@ -48,6 +48,7 @@ _GIVES_WAY_S = 30.0
 # A compiler's error or a time-out this long before a failure explains it.
 _CLUE_S = 60.0
 _CLUE_BYTES = 64 * 1024  # where no clock tells
+_REASON_BYTES = 4 * 1024  # several ranks say so at once
 _TAGS_KEPT = 256  # a hostile log could name as many writers as it has lines
 _STRAY = "The log ends with an exception outside the engine's own code, and nothing follows it."
 _DIGITS = re.compile(r"\d+")
@@ -63,6 +64,7 @@ class Blame:
         self._failing: dict[tuple[str, str], Failing] = {}
         self._soft: set[int] = set()  # boots whose failure may be taken back
         self._stray: tuple[str, FailingRecord] | None = None  # its server
+        self._vague_lines = {rule.id for rule in patterns.rules if rule.vague and rule.where is Where.LINE}
         # echoes that do not even hold an exit code
         self._plain_echoes = {rule.id for rule in patterns.rules if rule.where is Where.ECHO and not rule.cases}
 
@@ -145,8 +147,18 @@ class Blame:
         stamped_s = None if event.continued else at_s  # an untimed line may stand long after the stamp before it
         clue = Clue(rule, event.text[:_ECHO_LIMIT], event.prefix.rank, stamped_s, event.place, event.fields)
         boot.clues = [*boot.clues[1 - _CLUES_KEPT :], clue]
+        vague = [failure for failure in boot.failures if self._is_explained(failure, event)]
+        if vague:
+            cause, remedy = advise(rule, event.fields, vague[0].phase)
+            told = [replace(failure, id=rule.id, cause=cause, remedy=remedy, clue=clue.text) for failure in vague]
+            return [said for failure in told for said in self._keep(boot, failure)]
         records = self.text(event, at_s) if event.continued else []
         return [told for record in records for told in self._told(boot, record, record.rule)]
+
+    def _is_explained(self, failure: Failure, event: Event) -> bool:
+        """Whether an untimed line stands close enough below one that says little to be its reason."""
+        near = event.place.offset - failure.place.offset <= _REASON_BYTES
+        return event.continued and near and failure.id in self._vague_lines
 
     def _echo(self, boot: Boot, event: Event, rule: Rule, at_s: float | None) -> Tellings:
         said: Tellings = []
@@ -379,8 +391,12 @@ def whole_cause(boot: Boot) -> Failure | None:
     same = [failure for failure in fatal if _says_the_same(failure, cause)]
     others = [failure for failure in fatal if failure not in same]
     ranks = {failure.rank for failure in same if failure.rank}
+    told = cause if cause.clue else next((failure for failure in same if failure.clue), cause)  # by any rank
     return replace(
         cause,
+        cause=told.cause,
+        remedy=told.remedy,
+        clue=told.clue,
         ranks=tuple(sorted(ranks, key=rank_key)),
         repeats=len(same),
         mixed=cause.mixed and any(failure.mixed for failure in others),

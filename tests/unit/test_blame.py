@@ -83,6 +83,31 @@ def test_a_bare_assertion_is_told_by_the_line_that_holds_it():
     assert "forward (roberta.py, line 93)" in known.failure.cause
 
 
+def test_the_text_of_a_native_error_is_the_reason_of_the_abort():
+    said = ["terminate called after throwing an instance of 'c10::Error'"] * 2
+    said += ["  what():  CUDA error: an illegal memory access was encountered", "", "Fatal Python error: Aborted"]
+    known = told(start() + text(*said) + f"44:21 | {QUIT}\n")
+    assert (known.failure.id, known.failure.place.line) == ("sglang.clue.native_what", 4)
+    assert known.failure.cause.endswith(": CUDA error: an illegal memory access was encountered")
+
+
+def test_what_nccl_says_below_its_exception_is_told():
+    said = ["torch.distributed.DistBackendError: NCCL error in: x.cpp:94, invalid usage, NCCL version 2.27.5"]
+    said += ["ncclInvalidUsage: This usually reflects invalid usage of NCCL library.", "Last error:"]
+    said += ["Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000"]
+    known = told(start() + failed(*TRACE, *said) + f"44:21 | {QUIT}\n")
+    assert known.failure.cause.startswith("Two ranks were given the same GPU")
+    assert "(now 2)" in known.failure.remedy
+
+
+def test_what_only_a_later_rank_says_of_the_same_failure_is_told_too():
+    said = ["torch.distributed.DistBackendError: NCCL error in: x.cpp:94, unhandled cuda error, NCCL version 2.27.5"]
+    clue = "Cuda failure 2 'out of memory'"
+    known = told(start() + failed(*TRACE, *said) + failed(*TRACE, *said, "Last error:", clue, rank="TP1"))
+    assert known.failure.rank == "TP0"
+    assert known.failure.cause == f"NCCL found no GPU memory left for its buffers: {clue}"
+
+
 def test_an_argument_that_the_main_process_refuses_is_told_by_its_last_line():
     trace = [
         *frame("<frozen runpy>", 198, "_run_module_as_main", "return _run_code()"),
