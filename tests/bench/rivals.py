@@ -3,6 +3,7 @@
 ``one``    one static widget, nothing more: what Textual itself costs
 ``clocks`` as many static rows as our screen has, of which the three with a clock change once a second
 ``rows``   the same, all of them changing four times a second
+``slow``   the same, all of them changing once a second
 ``stock``  the same content from stock widgets: DataTable, ProgressBar, RichLog, Header with a clock, Footer
 """
 
@@ -84,5 +85,8 @@ class Stock(App[None]):
 
 if __name__ == "__main__":
     name, log = sys.argv[1], Path(sys.argv[2])
-    rivals = {"one": One, "clocks": lambda: Rows(3, 1.0), "rows": lambda: Rows(ROWS, HZ), "stock": lambda: Stock(log)}
+    rivals = {
+        "one": One, "clocks": lambda: Rows(3, 1.0), "rows": lambda: Rows(ROWS, HZ), "slow": lambda: Rows(ROWS, 1.0),
+        "stock": lambda: Stock(log),
+    }  # fmt: skip
     rivals[name]().run()

@@ -19,16 +19,15 @@ import tempfile
 import termios
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-
-import psutil
 
 from tests.bench import measure
 from tests.talk import FIXTURES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 COLUMNS, ROWS = 120, 40
 MEASURED_S = 30.0
@@ -75,17 +74,18 @@ class Pty:
                 self.seen = (self.seen + data)[-(1 << 20) :]
         return count
 
-    def press(self, key: str) -> float | None:
-        """Type a key, and wait until the picture that it gives has begun to come; None where nothing changes."""
+    def press(self, key: str) -> tuple[float, float] | None:
+        """Type a key, and wait until its picture has begun to come: seconds, and of CPU; None if nothing changes."""
         self.read_for(0.3)
-        began = time.monotonic()
+        began, spent = time.monotonic(), self.cpu_s()
         os.write(self.master, key.encode())
         came = select.select([self.master], [], [], 2.0)[0]
-        return time.monotonic() - began if came else None
+        return (time.monotonic() - began, self.cpu_s() - spent) if came else None
 
     def cpu_s(self) -> float:
-        times = psutil.Process(self.process.pid).cpu_times()
-        return times.user + times.system
+        """CPU of all its threads so far, to the nanosecond."""
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
     def cost(self, seconds: float = MEASURED_S) -> Cost:
         before, count = self.cpu_s(), self.read_for(seconds)
@@ -141,25 +141,21 @@ class Writer:
             thread.join()
 
 
-def busy(folder: Path) -> Iterator[tuple[str, Cost]]:
+def busy(folder: Path) -> list[tuple[str, Cost]]:
     """While a recording plays at its own pace and ten more lines come each second."""
-    commands: list[tuple[str, Callable[[Path], list[str]]]] = [
+    kinds: list[tuple[str, Callable[[Path], list[str]]]] = [
         ("phasetrack tail", ours),
         ("Textual, static rows at 4 Hz", lambda log: rival("rows", log)),
         ("Textual, stock widgets", lambda log: rival("stock", log)),
     ]
-    for name, command in commands:
-        log = folder / f"busy-{len(name)}.log"
+    logs = [folder / f"busy-{number}.log" for number in range(len(kinds))]
+    for log in logs:
         log.touch()
-        pty = Pty(command(log))
-        pty.read_for(SETTLING_S)
-        writer = Writer(log)
-        yield name, pty.cost()
-        writer.close()
-        pty.close()
+    commands = [(name, command(log)) for (name, command), log in zip(kinds, logs, strict=True)]
+    return _costs([*commands, *_htop()], logs)
 
 
-def quiet(folder: Path) -> Iterator[tuple[str, Cost]]:
+def quiet(folder: Path) -> list[tuple[str, Cost]]:
     """With no new bytes: only clocks tick."""
     log = folder / "quiet.log"
     whole = (FIXTURES / RECORDING / "server.log").read_bytes()
@@ -167,15 +163,14 @@ def quiet(folder: Path) -> Iterator[tuple[str, Cost]]:
     commands = [
         ("phasetrack tail", ours(log)),
         ("Textual, one widget", rival("one", log)),
-        ("Textual, static clocks at 1 Hz", rival("clocks", log)),
+        ("Textual, three clocks at 1 Hz", rival("clocks", log)),
+        ("Textual, static rows at 1 Hz", rival("slow", log)),
         ("Textual, stock widgets", rival("stock", log)),
     ]
-    if htop := shutil.which("htop"):
-        commands.append(("htop", [htop]))
-    yield from _costs(commands)
+    return _costs([*commands, *_htop()])
 
 
-def replayed(folder: Path) -> Iterator[tuple[str, Cost]]:
+def replayed(folder: Path) -> list[tuple[str, Cost]]:
     """While a start of half an hour is replayed at 60x."""
     cast = folder / "server.cast"
     header, *events = map(json.loads, (FIXTURES / RECORDING / "server.cast").read_text("utf-8").splitlines())
@@ -183,15 +178,23 @@ def replayed(folder: Path) -> Iterator[tuple[str, Cost]]:
     lines = [header, *([when * slower, kind, text] for when, kind, text in events)]
     cast.write_text("".join(json.dumps(line) + "\n" for line in lines))
     replay = [sys.executable, "-m", "phasetrack", "replay", "--no-history", "--speed", str(REPLAY_SPEED), str(cast)]
-    yield from _costs([("phasetrack replay", replay), ("Textual, static rows at 4 Hz", rival("rows", cast))])
+    return _costs([("phasetrack replay", replay), ("Textual, static rows at 4 Hz", rival("rows", cast)), *_htop()])
 
 
-def _costs(commands: list[tuple[str, list[str]]]) -> Iterator[tuple[str, Cost]]:
-    for name, command in commands:
-        pty = Pty(command)
-        pty.read_for(SETTLING_S)
-        yield name, pty.cost()
-        pty.close()
+def _htop() -> list[tuple[str, list[str]]]:
+    return [("htop", [found])] if (found := shutil.which("htop")) else []
+
+
+def _costs(commands: list[tuple[str, list[str]]], growing: Sequence[Path] = ()) -> list[tuple[str, Cost]]:
+    """All at once, so that whatever else the machine does slows all of them alike."""
+    ptys = [Pty(command) for _, command in commands]
+    with ThreadPoolExecutor(len(ptys)) as together:
+        list(together.map(lambda pty: pty.read_for(SETTLING_S), ptys))
+        writers = [Writer(log) for log in growing]
+        costs = list(together.map(Pty.cost, ptys))
+    for one in (*writers, *ptys):
+        one.close()
+    return [(name, cost) for (name, _), cost in zip(commands, costs, strict=True)]
 
 
 def first_picture(folder: Path) -> Iterator[tuple[str, float, float]]:
@@ -213,8 +216,8 @@ def first_picture(folder: Path) -> Iterator[tuple[str, float, float]]:
         yield name, min(times), min(spent)
 
 
-def keys(folder: Path) -> Iterator[tuple[str, float, float]]:
-    """From a key to its picture, in milliseconds: the median and the worst."""
+def keys(folder: Path) -> Iterator[tuple[str, float, float, float]]:
+    """From a key to its picture, in milliseconds: the median and the worst, and the most CPU that one of them took."""
     logs = (
         ("20 MiB in one line", _one_line(folder)),
         ("200 boots", _boots(folder)),
@@ -225,8 +228,9 @@ def keys(folder: Path) -> Iterator[tuple[str, float, float]]:
         pty = Pty(ours(log))
         pty.read_for(300.0, lambda seen: any(word in seen for word in (b"STARTING", b"READY", b"STOPPED")))
         pty.read_for(SETTLING_S)
-        took = sorted(seconds for seconds in map(pty.press, pressed) if seconds is not None)
-        yield name, 1000 * took[len(took) // 2], 1000 * took[-1]
+        took = [found for found in map(pty.press, pressed) if found is not None]
+        waits, spent = sorted(wait for wait, _ in took), max(cpu for _, cpu in took)
+        yield name, 1000 * waits[len(waits) // 2], 1000 * waits[-1], 1000 * spent
         pty.close()
 
 
@@ -256,17 +260,14 @@ def _boots(folder: Path) -> Path:
     return log
 
 
-def _print(title: str, rows: Iterator[tuple[str, Cost]], peer: str, bytes_per_s: float) -> Cost:
+def _print(title: str, rows: list[tuple[str, Cost]], peer: str, bytes_per_s: float) -> Cost:
     """Print the costs, ours first, and whether ours are within their limits and those of a peer."""
     print(f"\n{title}\n  {'':32} {'bytes/s':>9} {'CPU %':>7} {'bytes':>9} {'CPU':>7}")
-    found: dict[str, Cost] = {}
+    found = dict(rows)
+    ours = rows[0][1]
     for name, cost in rows:
-        found[name] = cost
-        first = next(iter(found.values()))
-        ratios = cost.bytes_per_s / max(first.bytes_per_s, 1), cost.cpu_percent / max(first.cpu_percent, 0.01)
-        figures = f"{cost.bytes_per_s:9.0f} {cost.cpu_percent:7.2f} {ratios[0]:6.2f} x {ratios[1]:5.2f} x"
-        print(f"  {name:32} {figures}", flush=True)
-    ours = next(iter(found.values()))
+        ratios = cost.bytes_per_s / max(ours.bytes_per_s, 1), cost.cpu_percent / max(ours.cpu_percent, 0.01)
+        print(f"  {name:32} {cost.bytes_per_s:9.0f} {cost.cpu_percent:7.2f} {ratios[0]:6.2f} x {ratios[1]:5.2f} x")
     measure.verdict("bytes/s", ours.bytes_per_s, bytes_per_s)
     measure.verdict(f"CPU beside {peer}", ours.cpu_percent / found[peer].cpu_percent, 1.0)
     return ours
@@ -281,10 +282,10 @@ def _print_first_picture(rows: Iterator[tuple[str, float, float]]) -> None:
     measure.verdict("s after one widget", found["phasetrack tail"] - found["Textual, one widget"], 0.5)
 
 
-def _print_keys(rows: Iterator[tuple[str, float, float]]) -> None:
+def _print_keys(rows: Iterator[tuple[str, float, float, float]]) -> None:
     print("\nFrom a key to its picture")
-    for what, median, worst in rows:
-        print(f"  {what:32} {median:9.0f} ms, at most {worst:.0f} ms", flush=True)
+    for what, median, worst, spent in rows:
+        print(f"  {what:32} {median:9.0f} ms, at most {worst:.0f} ms and {spent:.0f} ms of CPU", flush=True)
         measure.verdict("ms at most", worst, 100)
 
 
@@ -292,7 +293,7 @@ def main() -> None:
     """Measure, and print."""
     with tempfile.TemporaryDirectory(dir=measure.folder()) as name:
         here = Path(name)
-        cost = _print("Quiet: no new bytes, clocks tick", quiet(here), "Textual, static clocks at 1 Hz", 1000)
+        cost = _print("Quiet: no new bytes, clocks tick", quiet(here), "Textual, static rows at 1 Hz", 1000)
         measure.verdict("CPU %", cost.cpu_percent, 1.0)
         title = f"Busy: a recording at 1x, and {LINES_PER_S} lines a second"
         _print(title, busy(here), "Textual, static rows at 4 Hz", 10_000)
