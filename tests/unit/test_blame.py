@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from phasetrack.core.model import Outcome, VerdictState
@@ -97,7 +99,7 @@ def test_what_nccl_says_below_its_exception_is_told():
     said += ["Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000"]
     known = told(start() + failed(*TRACE, *said) + f"44:21 | {QUIT}\n")
     assert known.failure.cause.startswith("Two ranks were given the same GPU")
-    assert "(now 2)" in known.failure.remedy
+    assert "(tp 2)" in known.failure.remedy
 
 
 def test_what_only_a_later_rank_says_of_the_same_failure_is_told_too():
@@ -194,6 +196,37 @@ def test_a_parent_that_kills_itself_after_a_failure_is_no_cause():
         start() + failed(*TRACE, "KeyError: 'model.layers.3.mlp.scale'") + f"44:21 | {QUIT}\n" + text("Killed")
     )
     assert known.failure.id == "sglang.fail.checkpoint_key"
+
+
+CASCADE = (
+    f"44:22 | {QUIT}",
+    "44:22 | Rank 1 scheduler is dead. Please check if there are relevant logs.",
+    "44:22 | Exit code: -9",
+    "44:23 | Subprocess detokenizer (pid=2431) crashed with exit code -15. Triggering SIGQUIT for cleanup...",
+    "44:22 | kill_process_tree called: parent_pid=766, include_parent=True, pid=766",
+    " | Killed",
+    " | ./entrypoint.sh: line 12:  4242 Killed                  python3 -m sglang.launch_server",
+    " | command terminated with exit code 137",
+    " | srun: error: node1: task 0: Killed",
+    " | slurmstepd: error: Detected 1 oom_kill event in StepId=4242.0. Some of the step tasks have been OOM Killed.",
+    " | terminate called without an active exception",
+    " | Fatal Python error: Aborted",
+    " | /usr/lib/python3.12/multiprocessing/resource_tracker.py:301: UserWarning: resource_tracker: There appear",
+    "44:23 TP1 | Scheduler hit an exception: Traceback (most recent call last):\n"
+    + text(*TRACE, "RuntimeError: [/gloo/transport/tcp/pair.cc:544] Connection closed by peer [10.0.0.6]:15006"),
+    "44:23 | DataParallelController hit an exception: Traceback (most recent call last):\n" + text(*TRACE, "EOFError"),
+    text(DURING[1], *frame("<frozen runpy>", 198, "_run_module_as_main", "return _run_code(code)"), *TRACE)
+    + " | RuntimeError: Rank 0 scheduler died during initialization (exit code: -9).",
+)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_follows_from_a_failure_never_replaces_it_in_whatever_order(seed):
+    random = Random(seed)
+    said = [line.rstrip("\n") + "\n" for line in random.sample(CASCADE, random.randrange(3, len(CASCADE)))]
+    for cause in ("ValueError: page_size 3 does not fit fa3.", "KeyError: 'model.layers.3.mlp.scale'"):
+        known = told(start() + failed(*TRACE, cause, clock="44:21") + "".join(said))
+        assert (known.failure.message, known.failure.rank, known.failure.place.line) == (cause, "TP0", 4)
 
 
 def test_a_vanished_worker_names_its_rank():
