@@ -22,7 +22,7 @@ CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("layers", ("lint-imports",)),
     ("types", ("mypy",)),
     ("patterns", ("phasetrack", "patterns", "check")),
-    ("tests", ("pytest", "-n", "2", "--quiet", "--no-header", "--color=no")),
+    ("tests", ("pytest", "-n", "2", "--dist", "worksteal", "--quiet", "--no-header", "--color=no")),
 )
 
 

@@ -24,10 +24,12 @@ import subprocess
 import sys
 import time
 import venv
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import distribution
 from pathlib import Path
 
+import psutil
 from packaging.requirements import Requirement
 
 from tests.talk import FIXTURES, ROOT, recording
@@ -39,9 +41,9 @@ _FOLLOWS = re.compile(r"\bphasetrack (?:tail|run)\b|\btail -f\b| --new\b")
 # What status, wait and tail say of a log by their exit code (README, "Exit codes").
 _ANSWERS = {0, 3, 5}
 _ANSWERING = re.compile(r"phasetrack (?:status|wait|tail|run)\b")
-PATIENCE_S = 60.0
-# What follows a log says what there is at once, unless it is piped into something that keeps it back.
-_FIRST_WORD_S, _LAST_WORD_S = 6.0, 1.5
+PATIENCE_S = 120.0
+# What follows a log for ever is done with what there is when it has been silent, and all asleep, for so long.
+_STILL_S, _LOOK_S = 1.5, 0.1
 
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -147,24 +149,36 @@ class Newcomer:
 
 
 def _listen(started: subprocess.Popen[bytes], *, follows: bool) -> str:
-    """Hear a command out; one that follows is told to end when it has said something and falls silent."""
+    """Hear a command out; one that follows is told to end when it has nothing more to say."""
     assert started.stdout is not None
     said, end = b"", time.monotonic() + PATIENCE_S
+    lively_s = time.monotonic()
     while True:
-        wait = max(end - time.monotonic(), 0)
-        if follows:
-            wait = _LAST_WORD_S if said else _FIRST_WORD_S
-        if not select.select([started.stdout], [], [], wait)[0]:
-            os.killpg(started.pid, signal.SIGINT if follows else signal.SIGKILL)
+        now = time.monotonic()
+        if select.select([started.stdout], [], [], _LOOK_S if follows else max(end - now, 0))[0]:
+            data = os.read(started.stdout.fileno(), 65536)
+            if not data:
+                break
+            said, lively_s = said + data, now
+        elif now >= end:
+            os.killpg(started.pid, signal.SIGKILL)
+            end += PATIENCE_S
+        elif follows and not _sleeps(started.pid):
+            lively_s = now
+        elif follows and now - lively_s > _STILL_S:
+            os.killpg(started.pid, signal.SIGINT)
             follows = False
-            continue
-        data = os.read(started.stdout.fileno(), 65536)
-        if not data:
-            break
-        said += data
     started.wait()
     started.stdout.close()
     return said.decode("utf-8", "replace")
+
+
+def _sleeps(pid: int) -> bool:
+    """Whether nothing of a command is at work, or wants to be: a busy machine is no silence."""
+    with suppress(psutil.Error):
+        root = psutil.Process(pid)
+        return all(process.status() == psutil.STATUS_SLEEPING for process in [root, *root.children(recursive=True)])
+    return False
 
 
 # --- the environment --------------------------------------------------------------------------------

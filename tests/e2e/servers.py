@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PHASETRACK = [sys.executable, "-m", "phasetrack"]
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 RECORDING = "01-plain-file"
 LOADING = "Load weight begin"
 

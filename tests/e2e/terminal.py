@@ -21,7 +21,7 @@ import pyte
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 # What pyte does not know: the kitty keyboard protocol, queries, titles on a stack. It has one screen only, so
 # that turning to the other one empties it.
 _UNKNOWN = re.compile(rb"\x1b\[[<>=][0-9;]*u|\x1b\[\?[0-9;]*\$p|\x1b\[2[23];0t")

@@ -462,7 +462,7 @@ def test_the_wheel_carries_packs_and_demo_and_runs_without_the_checkout(wheel, t
 def test_nothing_heavy_is_imported_for_the_version(tmp_path):
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "phasetrack", "--version"], env=home(tmp_path), capture_output=True,
-        check=False, timeout=60,
+        check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.decode().splitlines()}

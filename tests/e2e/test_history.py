@@ -40,7 +40,7 @@ for k in range(first, first + many):
 
 def phasetrack(*args: object, **options: object) -> subprocess.CompletedProcess[str]:
     command = [PHASETRACK, *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)  # type: ignore[call-overload]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)  # type: ignore[call-overload]
 
 
 def writer(first: int, many: int) -> subprocess.Popen[str]:
@@ -111,7 +111,7 @@ def as_no_one(*args: object) -> subprocess.CompletedProcess[str]:
         return phasetrack(*args)
     drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"]
     command = [*drop, PHASETRACK, *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="root can write everywhere")
