@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from phasetrack.tape import Tape
 
 # A live log is looked at every one to ten seconds; so is this one, and a long start no more often than so in all.
-_LOOK_S = 2.0
+_LOOK_S = 10.0
 _LOOKS = 1000
 # States kept: the first after so much work, and never more than so many; then every second one goes.
-_KEEP_AFTER_S = 0.02
+_KEEP_AFTER_S = 0.04
 _KEPT = 96
 
 

@@ -20,6 +20,8 @@ from tests.screens.picture import read
 from tests.talk import FIXTURES, patterns
 
 if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
     from phasetrack.views.tui.app import Screen
 
 FOLDER = Path(__file__).parent
@@ -69,16 +71,22 @@ async def _svg(scene: Scene, size: tuple[int, int]) -> str:
     tape = Tape(patterns(), str(FIXTURES / scene.log))
     app = Screen(lambda: Player(tape, Begin(demo=scene.demo), ours=lambda: 0.0), Options(Path(scene.log).name))
     async with app.run_test(size=size) as pilot:
-        while not _stands(app, 0.0):
-            await pilot.pause()
+        await _until(app, pilot, 0.0)
         for key in scene.keys:
             await pilot.press(key)
-        while not _stands(app, scene.at_s):
-            await pilot.pause()
+        await _until(app, pilot, scene.at_s)
         await pilot.pause()
         picture = app.export_screenshot(title=scene.log)
     app.spool.close()
     return picture
+
+
+async def _until(app: Screen, pilot: Pilot[int], at_s: float) -> None:
+    """Wait for the news of a moment; what went wrong in the feed's thread is raised here, not waited for."""
+    while not _stands(app, at_s):
+        if app.spool.fault is not None:
+            raise app.spool.fault
+        await pilot.pause()
 
 
 def _stands(app: Screen, at_s: float) -> bool:
