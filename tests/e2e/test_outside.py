@@ -15,9 +15,10 @@ import pytest
 from phasetrack.core.evidence import EvidenceFold
 from phasetrack.core.model import Chunk, Tick
 from phasetrack.core.tracker import Tracker
+from phasetrack.edges.probe import Target, target_by_log
 from phasetrack.edges.sampler import EvidenceSampler
 from tests.e2e.servers import LOADING, FakeServer, ended, eventually, free_port, phasetrack, start, status
-from tests.talk import patterns
+from tests.talk import args, patterns, talk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -270,6 +271,16 @@ def test_a_sampled_token_proves_warm(serve):
     server.says('"POST /generate HTTP/1.1" 200')
     tail.terminate()
     ended(tail)
+
+
+@pytest.mark.parametrize(
+    ("host", "asked"),
+    [("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("::1", "::1"),  # noqa: S104 - what servers bind to, not we
+     ("localhost", "localhost"), ("10.1.2.3", "127.0.0.1"), ("gpu-7.example.com", "127.0.0.1"), (None, "127.0.0.1")],
+)  # fmt: skip
+def test_a_probe_without_a_url_never_leaves_this_machine_whatever_the_log_names(host, asked):
+    known = talk(f"42:00 | {args(host=host)}").snapshot
+    assert target_by_log(known) == Target(asked, 30000)
 
 
 class _Foreign(http.server.BaseHTTPRequestHandler):
