@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from phasetrack.core.answer import answer, fired
+from phasetrack.core.mirror import Reader
 from phasetrack.core.model import Chunk, Closed, Outcome, Tick, VerdictState
 from phasetrack.core.tracker import Tracker
 from phasetrack.edges.file import open_log
@@ -395,7 +396,7 @@ def read_whole(
     Raises:
         SourceError: the log cannot be read.
     """
-    tracker = Tracker(patterns, path, until_s=at_s, boot=boot)
+    tracker = Reader(patterns, path, until_s=at_s, boot=boot)
     return tracker, _records(tracker, path, at_line)
 
 
@@ -438,7 +439,7 @@ def look_once(
     with open_log(path) as log:
         latest = log.fd is not None and boot is None and not past
         reading = reading_of(patterns, log.fd, reach or Reach()) if latest and log.fd is not None else Reading()
-        tracker = Tracker(
+        tracker = Reader(
             patterns, path, line=None if reading.start else 1, offset=reading.start, until_s=at_s, boot=boot,
             early=reading.early, midway=reading.start > 0,
         )  # fmt: skip

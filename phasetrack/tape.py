@@ -17,6 +17,7 @@ from phasetrack.core.stamps import Notes
 from phasetrack.core.tracker import Tracker
 from phasetrack.edges.file import is_archive, open_log
 from phasetrack.edges.pages import LogPages
+from phasetrack.edges.turned import END_BYTES, stands_newest_first
 from phasetrack.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 # Bytes read at a time: also how finely the time of stepped-over serving lines is known.
 _STEP_BYTES = 128 * 1024
+
+_TURNED = "this log stands newest line first: it is shown, and its lines are counted, from the last line up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Tape:
         self._tracker = Tracker(patterns, path, notes=(heard := Notes()))
         self._heard, self._arrived = heard, Notes()
         self._began_s: float | None = None
+        self._turned = False  # stands newest line first; read, and counted, from its last line up
         self._gaps: list[tuple[int, int]] = []  # where holes begin, and their bytes
         self._boots: list[tuple[int, int]] = []  # number, offset of its first line
         self._settled: dict[int, int] = {}  # boot -> offset of the line that settled it
@@ -90,6 +94,7 @@ class Tape:
             self.is_recording, self.dated = True, item.recorded_s is not None
             self._began_s = at_s - item.played_s if self._began_s is None else self._began_s
             self._arrived.arrive(offset, at_s)
+        self._turned |= isinstance(item, Chunk) and item.turned is not None
         self._note_outcomes(self._tracker.feed(item))
         self.pages.take(item.data if isinstance(item, Chunk) else item.bytes, offset + size)
 
@@ -110,7 +115,7 @@ class Tape:
         self.seen = tuple(self._recorded()) if self.dated else ()
         last = max((item.now_s for item in self.seen), default=-inf)
         self.end_s = max(self.schedule.end_s, last)
-        self.note = _note(self.schedule)
+        self.note = _TURNED if self._turned else _note(self.schedule)
 
     def _recorded(self) -> Iterator[EvidenceSample | ProbeResult]:
         """What was seen beside a recording while it was made, in the order of its times."""
@@ -203,10 +208,11 @@ class Tape:
 
 
 def _stays(path: str) -> bool:
-    """Whether a log's bytes can be read again where they stand."""
+    """Whether a log's bytes can be read again where they stand, in their order."""
     try:
         with Path(path).open("rb", buffering=0) as stream:
-            return Path(path).is_file() and not is_archive(stream.read(1 << 16))
+            head = stream.read(END_BYTES)
+            return Path(path).is_file() and not is_archive(head) and not stands_newest_first(stream.fileno(), head)
     except OSError:
         return False
 

@@ -289,6 +289,13 @@ class Record(Fixed):
 # --- what came in -----------------------------------------------------------------------------------
 
 
+class Turned(NamedTuple):
+    """The whole of a log that stands newest line first and is read from its last line up."""
+
+    lines: int
+    bytes: int  # with the line end that its last line may lack
+
+
 @fixed(frozen=True, slots=True)
 class Chunk(Fixed):
     """Bytes of the log. ``arrived_s`` is our clock, None for a backlog whose age is unknown."""
@@ -297,6 +304,7 @@ class Chunk(Fixed):
     arrived_s: float | None = None
     recorded_s: float | None = None  # Unix time of these bytes, where a recording (a cast) kept it
     played_s: float | None = None  # seconds since a recording began
+    turned: Turned | None = None  # whole lines, the last one of the file first
 
 
 @fixed(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Chunk, Gap
+from phasetrack.edges.turned import END_BYTES, falls, stands_newest_first, turned
 from phasetrack.errors import SourceError
 
 if TYPE_CHECKING:
@@ -52,12 +53,14 @@ class OpenLog:
         self.changed_s = changed_s
 
     def chunks(self, *, lines: int | None = None) -> Iterator[Chunk | Gap]:
-        """Yield what is there; with ``lines``, no more than that many lines."""
-        left = lines
+        """Yield what is there; with ``lines``, no more than up to this line of the file."""
+        left, begun = lines, False
         for chunk in self._chunks if left is None or left > 0 else ():
             if left is None or isinstance(chunk, Gap):
                 yield chunk
                 continue
+            if chunk.turned is not None and not begun:
+                left, begun = max(chunk.turned.lines + 1 - left, 0), True
             found = chunk.data.count(b"\n")
             if found >= left:
                 yield replace(chunk, data=chunk.data[: _after_line(chunk.data, left)])
@@ -96,6 +99,8 @@ def open_log(path: str) -> Iterator[OpenLog]:
         head = os.pread(stream.fileno(), _HEAD_BYTES, 0)
         if is_archive(head):
             yield OpenLog(_unpacked(stream, head, path), ends=True)
+        elif stands_newest_first(stream.fileno(), head):
+            yield OpenLog(_turned(stream.fileno(), path), ends=True)
         else:
             yield OpenLog(_stored(stream.fileno(), path), ends=False, changed_s=facts.st_mtime, fd=stream.fileno())
 
@@ -124,6 +129,14 @@ def _stored(fd: int, path: str, position: int = 0) -> Iterator[Chunk | Gap]:
         raise source_error(path, fault) from None
 
 
+def _turned(fd: int, path: str) -> Iterator[Chunk]:
+    """A regular file that stands newest line first, from its last line up."""
+    try:
+        yield from turned(fd)
+    except OSError as fault:
+        raise source_error(path, fault) from None
+
+
 def _unpacked(stream: io.FileIO, head: bytes, path: str) -> Iterator[Chunk]:
     from phasetrack.edges import archive
 
@@ -132,7 +145,29 @@ def _unpacked(stream: io.FileIO, head: bytes, path: str) -> Iterator[Chunk]:
         blocks = archive.blocks(plain, CHUNK_BYTES)
         first = next(blocks, b"")
         parts = chain([first], blocks)
-        yield from archive.cast_chunks(parts) if archive.is_cast(first) else map(Chunk, parts)
+        if archive.is_cast(first):
+            yield from archive.cast_chunks(parts)
+        elif falls(first[:END_BYTES]):
+            yield from _spooled(parts)
+        else:
+            yield from map(Chunk, parts)
+
+
+def _spooled(parts: Iterator[bytes]) -> Iterator[Chunk]:
+    """What an archive holds that seems to stand newest line first: only a file can be read from its end."""
+    import tempfile
+
+    with tempfile.TemporaryFile(prefix="phasetrack-", buffering=0) as file:
+        first = b""
+        for part in parts:
+            first = first or part
+            file.write(part)
+        if stands_newest_first(file.fileno(), first[:END_BYTES]):
+            yield from turned(file.fileno())
+            return
+        file.seek(0)
+        while data := file.read(CHUNK_BYTES):
+            yield Chunk(data)
 
 
 def next_data(fd: int, position: int) -> int:

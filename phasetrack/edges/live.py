@@ -12,6 +12,7 @@ from phasetrack.core.model import Chunk
 from phasetrack.edges.file import CHUNK_BYTES, is_archive, open_log, source_error
 from phasetrack.edges.follower import Follower
 from phasetrack.edges.stdin import Pipe
+from phasetrack.edges.turned import END_BYTES, stands_newest_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,7 +80,7 @@ def open_live(path: str, say: Callable[[str], None], *, position: int = 0) -> Li
         return Pipe(sys.stdin.fileno())
     try:
         facts = os.stat(path)  # noqa: PTH116 - beside os.open
-        if stat.S_ISREG(facts.st_mode) and _is_archive(path):
+        if stat.S_ISREG(facts.st_mode) and _is_kept(path, say):
             return Finished(path)
         if not stat.S_ISREG(facts.st_mode) and not stat.S_ISDIR(facts.st_mode):
             return Pipe(os.open(path, os.O_RDONLY | os.O_CLOEXEC))  # a named pipe: waits for its writer
@@ -90,6 +91,12 @@ def open_live(path: str, say: Callable[[str], None], *, position: int = 0) -> Li
     return Follower(path, say, position=position)
 
 
-def _is_archive(path: str) -> bool:
+def _is_kept(path: str, say: Callable[[str], None]) -> bool:
+    """Whether a regular file is no log that may grow: an archive, or an export."""
     with open(path, "rb", buffering=0) as stream:  # noqa: PTH123 - beside os.open
-        return is_archive(stream.read(CHUNK_BYTES // 16))
+        head = stream.read(END_BYTES)
+        if is_archive(head):
+            return True
+        if found := stands_newest_first(stream.fileno(), head):
+            say(f"{path}: newest line first; reading it from its last line up, and counting from there")
+        return found

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from phasetrack.core.model import Chunk, Outcome, Priors, Tick, VerdictState
+from phasetrack.core.model import Chunk, Closed, Outcome, Priors, Tick, VerdictState
 from phasetrack.core.past import past_of, remembered
 from phasetrack.core.tracker import Tracker
+from phasetrack.edges.file import open_log
 from phasetrack.edges.history import History, Store
 from phasetrack.edges.recorded import Recorder
 from phasetrack.rerun import Rerun
@@ -262,9 +263,11 @@ def test_every_kind_of_log_can_be_played_and_gone_through_in_any_order(kind, tmp
         at_s = tape.schedule.begin_s + share * (tape.end_s - tape.schedule.begin_s)
         rerun.seek(at_s)
         assert seen(rerun.snapshot()) == seen(played(tape, at_s))
-    tracker, records = read_whole(patterns(), str(path))
-    for _ in records:
-        pass
+    tracker = Tracker(patterns(), str(path))
+    with open_log(str(path)) as log:
+        for chunk in log.chunks():
+            tracker.feed(chunk)
+    tracker.feed(Closed())
     assert seen(rerun.snapshot()) == seen(tracker.snapshot())
 
 
