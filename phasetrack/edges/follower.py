@@ -119,7 +119,7 @@ class Follower:
     def read(self, limit: int = 8 * CHUNK_BYTES) -> Iterator[Chunk | Gap]:
         """Look once, and yield what is new, about ``limit`` bytes of it. Nothing yielded: nothing new."""
         held = None if self._fd is None else _facts(os.fstat(self._fd))
-        there = _facts_of(self.path)
+        there = self._there(held)
         act = decide(held, there, self._position)
         if act is Act.WAIT and held is not None and held.mtime_ns != self._mtime_ns and not self._is_as_read():
             act = Act.REWIND  # cut and grown to the very same size
@@ -162,6 +162,16 @@ class Follower:
             yield from self._drain(limit)
         elif act is Act.LOST:
             self._tell(f"{self.path}: deleted; following what its writer holds, and waiting for a new file")
+
+    def _there(self, held: Facts | None) -> Facts | None:
+        """What stands under the path; what is held is read on while the path may not be looked at."""
+        try:
+            return _facts_of(self.path)
+        except SourceError as fault:
+            if held is None:
+                raise
+            self._tell(f"{fault}; reading on in what is open")
+            return held
 
     def _drain(self, limit: int | None) -> Iterator[Chunk | Gap]:
         while self._fd is not None and (limit is None or limit > 0):

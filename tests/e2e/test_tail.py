@@ -214,6 +214,73 @@ def test_many_changes_of_the_file_under_a_busy_writer_lose_nothing(log):
     assert live.finish() == finished(ONE)
 
 
+def test_a_link_that_is_switched_to_another_file_is_followed(log):
+    """As /var/log/containers/x.log is, whose container was restarted."""
+    first, second = log.with_name("0.log"), log.with_name("1.log")
+    first.write_bytes(ONE)
+    second.write_bytes(OTHER)
+    log.symlink_to(first)
+    live = Live(log)
+    live.read(len(ONE))
+    fresh = log.with_name("fresh")
+    fresh.symlink_to(second)
+    fresh.rename(log)
+    live.read(len(ONE + OTHER))
+    assert live.finish() == finished(ONE, OTHER)
+
+
+def test_a_log_that_may_no_longer_be_looked_at_is_read_on(log):
+    live = Live(log)
+    with log.open("ab", buffering=0) as out:
+        out.write(ONE[:MID_BAR])
+        live.read(MID_BAR)
+        mode = log.parent.stat().st_mode
+        log.chmod(0)
+        log.parent.chmod(0)
+        user = os.geteuid()
+        try:
+            if user == 0:
+                os.seteuid(65534)  # nothing is closed to root
+            out.write(ONE[MID_BAR:])
+            live.read(len(ONE))
+        finally:
+            os.seteuid(user)
+            log.parent.chmod(mode)
+    assert "permission denied" in live.said[-1]
+    assert live.finish() == finished(ONE)
+
+
+def test_logrotate_that_compresses_what_its_server_still_writes_loses_nothing(log):
+    live = Live(log)
+    with log.open("ab", buffering=0) as out:
+        out.write(ONE[:MID_BAR])
+        live.read(MID_BAR)
+        old = log.with_suffix(".1")
+        log.rename(old)
+        log.touch()
+        log.with_suffix(".1.gz").write_bytes(gzip.compress(old.read_bytes()))
+        old.unlink()
+        out.write(ONE[MID_BAR:])
+        live.read(len(ONE))
+    log.write_bytes(OTHER)
+    live.read(len(ONE + OTHER))
+    assert live.finish() == finished(ONE, OTHER)
+
+
+def test_an_older_file_put_in_the_logs_place_is_another_file(log):
+    log.write_bytes(OTHER)
+    live = Live(log)
+    live.read(len(OTHER))
+    old = log.with_name("old")
+    old.write_bytes(ONE)
+    os.utime(old, (1_700_000_000, 1_700_000_000))
+    old.rename(log)
+    live.read(len(OTHER + ONE))
+    assert "new file" in live.said[-1]
+    assert live.session.snapshot().boot == 2
+    live.finish()
+
+
 # --- several logs in one loop, and other sources --------------------------------------------------------
 
 
