@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from phasetrack.cli_options import Json, Patterns, ToFile, load_patterns, note, target_of
 from phasetrack.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ history_app = typer.Typer(
     rich_markup_mode=None,
     help="What earlier boots of this machine took; estimates and 'usually' come from there.",
 )
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _DAY_S = 86400.0
 
@@ -69,18 +68,15 @@ def import_boots(
     paths: Annotated[
         list[Path], typer.Argument(metavar="DIR|FILE...", help="Logs, casts, exports, or folders of them.")
     ],
-    patterns: Annotated[
-        list[Path] | None, typer.Option("--patterns", metavar="PATH", help="More pattern files, or folders of them.")
-    ] = None,
+    patterns: Patterns = None,
 ) -> None:
     """Learn from old logs and casts. Reading the same boot again changes nothing."""
-    from phasetrack.edges.library import load
     from phasetrack.learn import learn
 
     store, files, boots, new = _store(), 0, 0, 0
-    for found in learn(paths, load(patterns or ())):
+    for found in learn(paths, load_patterns(patterns)):
         if found.why:
-            typer.echo(f"phasetrack: {found.why}; passed over", err=True)
+            note(f"{found.why}; passed over")
         kept = store.remember(found.boots, now_s=time.time()) if found.boots else 0
         files, boots, new = files + 1, boots + len(found.boots), new + kept
     typer.echo(f"{files} files read, {boots} boots in them, {new} new to the history ({store.path})")
@@ -88,20 +84,12 @@ def import_boots(
 
 @history_app.command()
 def export(
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")
-    ] = None,
+    output: ToFile = None,
 ) -> None:
     """Print every boot as a line of JSON, for 'history import' on another machine; facts are redacted."""
-    from contextlib import nullcontext
-
     from phasetrack.learn import export_line
 
-    try:
-        target = nullcontext(sys.stdout) if output is None else output.open("w", encoding="utf-8")
-    except OSError as fault:
-        raise UsageError(f"{output}: cannot be written: {fault.strerror}") from None
-    with target as out:
+    with target_of(output) as out:
         for boot in _store().all():
             out.write(export_line(boot) + "\n")
 

@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from phasetrack.cli_options import Patterns, load_patterns
 from phasetrack.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from phasetrack.core.model import PatternSet, Rule
+    from phasetrack.core.model import Rule
 
 patterns_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="The rules by which a log is read: list them, explain one, prove them all.",
 )
-
-More = Annotated[
-    list[Path] | None, typer.Option("--patterns", metavar="PATH", help="More pattern files, or folders of them.")
-]
-
-
-def _load(extra: Iterable[Path] | None) -> PatternSet:
-    from phasetrack.edges.library import load
-
-    return load(extra or ())
 
 
 @patterns_app.command("list")
@@ -40,14 +29,14 @@ def list_rules(
         str | None, typer.Option(metavar="ROLE", help="Only rules that say this of a line: begin, end, failure, …")
     ] = None,
     phase: Annotated[str | None, typer.Option(metavar="PHASE", help="Only rules of this phase.")] = None,
-    patterns: More = None,
+    patterns: Patterns = None,
 ) -> None:
     """List the rules, one a line."""
     from phasetrack.views.rules import rule_table
 
     rules = [
         rule
-        for rule in _load(patterns).rules
+        for rule in load_patterns(patterns).rules
         if word in rule.id and role in {None, rule.role} and phase in {None, rule.phase}
     ]
     sys.stdout.write(rule_table(rules))
@@ -56,12 +45,12 @@ def list_rules(
 @patterns_app.command()
 def explain(
     name: Annotated[str, typer.Argument(metavar="RULE", help="Its name in 'patterns list', or the end of it.")],
-    patterns: More = None,
+    patterns: Patterns = None,
 ) -> None:
     """Explain one rule: the lines it takes, the source it was read from, cause and remedy."""
     from phasetrack.views.rules import rule_text
 
-    sys.stdout.write(rule_text(_named(_load(patterns).rules, name)))
+    sys.stdout.write(rule_text(_named(load_patterns(patterns).rules, name)))
 
 
 def _named(rules: tuple[Rule, ...], name: str) -> Rule:
@@ -91,7 +80,7 @@ def check(
     from phasetrack.core.check import check as prove
     from phasetrack.views.rules import check_text
 
-    patterns = _load(files)
+    patterns = load_patterns(files)
     problems = prove(patterns, time.perf_counter)
     sys.stdout.write(check_text(patterns, problems))
     raise typer.Exit(Exit.FAILED if problems else Exit.OK)

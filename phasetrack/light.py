@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def lighten(parameters: Iterable[Any]) -> None:
     """Let typer's parameters take the short way where there is one; calling it twice is the same as once."""
     for parameter in parameters:
-        if "process_value" not in vars(parameter):
+        if "process_value" not in vars(parameter) and hasattr(parameter, "process_value"):
             parameter.process_value = _Light(parameter)
 
 
