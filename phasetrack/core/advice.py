@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 # A parenthesis, and the space before it, which goes with it.
 _PARENTHESIS = re.compile(r" ?\(([^()]*)\)")
-# A value that is a sentence itself, at the end of one.
-_TWO_STOPS = re.compile(r"(?<![.\s])\.\.(?=\s|\Z)")
+# The stop of a sentence whose end is a value that is a sentence itself.
+_SECOND_STOP = re.compile(r"(?:(?<=[!?])|(?<=[^.\s]\.))\.(?=\s|\Z)")
 _LONG = 240  # a value longer than this is cut: an exception's text can hold a whole file
 
 _SHORT = 160  # of a message within a sentence
@@ -78,7 +78,7 @@ def fill(template: str, known: Mapping[str, str]) -> str:
     text = _PARENTHESIS.sub(lambda found: found[0] if known.keys() >= set(names_in(found[1])) else "", template)
     parts = Formatter().parse(text)
     text = "".join(literal + ("" if name is None else known.get(name, "unknown")) for literal, name, _, _ in parts)
-    return _TWO_STOPS.sub(".", text)
+    return _SECOND_STOP.sub("", text)
 
 
 @lru_cache(maxsize=2048)

@@ -25,6 +25,7 @@ def test_a_parenthesis_without_a_fact_stays():
 
 def test_a_value_that_is_a_sentence_ends_one_only_once():
     assert fill("It failed: {reason}.", {"reason": "no space left."}) == "It failed: no space left."
+    assert fill("It failed: {reason}.", {"reason": "not a single kernel!"}) == "It failed: not a single kernel!"
     assert fill("It failed: {reason}.", {"reason": "../x/y.."}) == "It failed: ../x/y..."
 
 
@@ -78,3 +79,9 @@ def test_a_headline_is_the_cause_with_the_message_unless_it_says_so_already():
     assert headline(failure("Error: no space", "A disk is full: no space.")) == "A disk is full: no space."
     assert headline(failure("Error: no space.", "")) == "Error: no space."
     assert headline(failure("It is gone.", "Killed.", inferred=True)) == "It is gone."
+
+
+def test_a_share_that_is_large_enough_already_is_not_advised():
+    facts = {"mem_fraction_static": 0.9, "avail_mem_bytes": 80 << 30, "after_load_bytes": 40 << 30}
+    assert "fraction_needed" not in dict(derived(facts))
+    assert dict(derived({**facts, "mem_fraction_static": 0.4}))["fraction_needed"] == "0.51"
