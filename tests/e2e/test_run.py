@@ -115,6 +115,19 @@ def test_an_older_boot_in_the_same_log_answers_nothing(log):
     assert log.read_bytes() == WHOLE
 
 
+def test_the_log_is_appended_to_also_where_somebody_cuts_it(log, tmp_path, leftovers):
+    log.write_text("older\n")
+    go = tmp_path / "go"
+    script = "import os, sys, time\nprint('up')\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.02)\nprint('on')"
+    running = start("run", "--log", log, "--", sys.executable, "-c", script, go)
+    leftovers.append(_pid(running))
+    eventually(lambda: log.read_bytes() == b"older\nup\n")
+    os.truncate(log, 0)
+    go.touch()
+    assert ended(running)[0] == 5
+    assert log.read_bytes() == b"on\n"
+
+
 def test_output_is_unbuffered_and_the_command_leads_a_session_of_its_own(log):
     script = "import os, sys; print(os.environ['PYTHONUNBUFFERED'], os.getsid(0) == os.getpid()); sys.exit(3)"
     assert phasetrack("run", "--log", log, "--", sys.executable, "-c", script).returncode == 3
