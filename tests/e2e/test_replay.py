@@ -45,9 +45,7 @@ def row(screen: Terminal) -> str:
 
 def test_a_start_is_played_at_speed_from_its_first_line_to_its_end(start):
     screen = replay(start, CAST, "--speed", 20)
-    screen.until("WAITING")
-    screen.until("STARTING  Target weights")
-    screen.until("Target CUDA graphs")
+    screen.until("✓ Target weights")  # a row that stays: a busy machine leaves pictures out
     screen.until("STOPPED")
     screen.until("paused")
     screen.send("q")
@@ -59,7 +57,7 @@ def test_a_start_is_played_at_speed_from_its_first_line_to_its_end(start):
 
 def test_keys_go_anywhere_at_once(start):
     screen = replay(start, LOG, "--from", "+20s")
-    screen.until("20 s of 66 s")
+    screen.until(lambda it: 20 <= spent(it) < 55)
     screen.send(" ")
     screen.until("paused")
     at = spent(screen)
@@ -131,7 +129,7 @@ def test_the_demo_is_a_replay_on_a_terminal(start):
     screen = start([*PHASETRACK, "demo"], columns=80, rows=24)
     screen.until("Demo: a recording of a real start, with exact times. q leaves")
     screen.until("▶ 5×")
-    screen.send("7")
+    screen.send(" 7")
     screen.until("STARTING")
     screen.send("q")
     assert screen.exit_code() == 0
@@ -236,7 +234,7 @@ def test_a_log_newest_first_is_played_with_a_word_of_warning(tmp_path):
     log.write_bytes(b"\n".join(reversed(LOG.read_bytes().split(b"\n"))))
     done = phasetrack("replay", "--no-history", log, folder=tmp_path)
     assert done.returncode == 0
-    assert "newest first" in done.stderr
+    assert "newest line first" in done.stderr
 
 
 def test_a_reader_that_goes_away_is_no_error():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.terminal import Terminal
+from tests.e2e.terminal import PATIENCE_S, Terminal
 from tests.talk import FIXTURES, recording
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def test_a_start_is_followed_from_an_empty_file_to_ready(start: Start, tmp_path:
     play("16b-plain-file", log, speed=12)
     screen.until("STARTING")
     screen.until("Target weights")
-    screen.until(lambda it: re.search(r"▶ Target CUDA graphs .*\d+/\d+ graphs", it.text) is not None)
+    screen.until(lambda it: re.search(r"[▶✓] Target CUDA graphs .*\d+/\d+ graphs", it.text) is not None)
     screen.until(lambda it: "✓ READY" in it.text or "■ STOPPED" in it.text)
     screen.send("q")
     assert screen.exit_code() == 0
@@ -179,7 +179,7 @@ def test_a_dropped_line_ends_it_with_129(start: Start, log: Path) -> None:
     screen = start.tail(str(log))
     screen.until("STARTING")
     screen.hang_up()
-    assert screen.process.wait(timeout=20) == 129
+    assert screen.process.wait(timeout=PATIENCE_S) == 129
 
 
 def test_ctrl_z_gives_the_terminal_back_and_fg_draws_again(start: Start, log: Path) -> None:
