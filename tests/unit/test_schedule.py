@@ -172,6 +172,7 @@ def test_a_log_without_any_time_is_spread_evenly_over_a_length_that_says_nothing
     assert len(list(schedule.pieces(0, lambda offset, count: data[offset : offset + count]))) == 40
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1e6) | st.sampled_from([0.0, 5.0, 4000.0, 9e9]), max_size=60))
 def test_straightened_stamps_never_fall(stamps):
     found = [at for at in straighten(stamps).times if at is not None]
@@ -187,7 +188,7 @@ LINES = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(LINES, max_size=40).map(b"".join))
 def test_pieces_cover_every_byte_once_in_order_and_are_the_same_from_wherever_one_begins(data):
     def read(offset: int, count: int) -> bytes:

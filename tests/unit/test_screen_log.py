@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phasetrack.core.model import Segment
@@ -36,6 +36,7 @@ def walk(lines: Lines, first: int = 0) -> list[int]:
 blocks = st.sampled_from([4, 8, 64, 65536])
 
 
+@settings(deadline=None)
 @given(logs, st.booleans(), blocks)
 def test_back_is_the_way_forward_reversed(data, raw, block):
     lines = Lines(Bytes(data), raw=raw, block=block)
@@ -48,6 +49,7 @@ def test_back_is_the_way_forward_reversed(data, raw, block):
     assert there == [0] or Lines(Bytes(data), raw=raw).last() == there[-1]
 
 
+@settings(deadline=None)
 @given(st.lists(logs, max_size=6), st.booleans())
 def test_a_growing_log_always_has_the_last_line_that_a_fresh_look_finds(parts, raw):
     growing = Bytes(b"")
@@ -60,6 +62,7 @@ def test_a_growing_log_always_has_the_last_line_that_a_fresh_look_finds(parts, r
         assert lines.text(lines.last()) == fresh.text(fresh.last())
 
 
+@settings(deadline=None)
 @given(logs, st.booleans(), blocks)
 def test_every_byte_belongs_to_the_line_that_begins_before_it(data, raw, block):
     there = walk(Lines(Bytes(data), raw=raw))
@@ -67,6 +70,7 @@ def test_every_byte_belongs_to_the_line_that_begins_before_it(data, raw, block):
         assert Lines(Bytes(data), raw=raw, block=block).start(offset) == max(at for at in there if at <= offset)
 
 
+@settings(deadline=None)
 @given(logs, blocks)
 def test_raw_rows_are_the_cores_frames(data, block):
     lines = Lines(Bytes(data), raw=True, block=block)
@@ -109,6 +113,7 @@ def test_lines_are_numbered_from_any_place():
     assert numbers.of(0) == 1
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([b"needle", b"hay\n", b"x" * 100]), max_size=40), st.integers(0, 500))
 def test_search_finds_what_a_plain_search_finds(parts, start):
     data = b"".join(parts)
