@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ _PERSONAL = (
     "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "SSH_TTY",
     "SSH_CONNECTION", "CUDA_VISIBLE_DEVICES", "PHASETRACK_DEBUG",
 )  # fmt: skip
+# A job in the background, or under nohup, is started to ignore these, and so would be all that it starts.
+_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)
 _numbers = count(1)
 
 
@@ -28,6 +31,14 @@ def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for name in _PERSONAL:
             environment.delenv(name, raising=False)
         yield home
+
+
+@pytest.fixture(scope="session", autouse=True)
+def heard_signals() -> None:
+    """What a test starts hears every signal; a handler, unlike being deaf, is not inherited."""
+    for number in _SIGNALS:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: None)  # noqa: ARG005 - the job itself goes on ignoring it
 
 
 @pytest.fixture(autouse=True)

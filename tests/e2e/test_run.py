@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -172,6 +173,18 @@ def test_a_signal_reaches_the_server_once_and_names_our_end(log, tmp_path, numbe
     running.send_signal(number)
     assert ended(running)[0] == 128 + number
     assert got.read_text() == f"{int(number)}\n"
+
+
+def test_what_we_were_started_to_ignore_stays_ignored_as_under_nohup(log, tmp_path, leftovers):
+    go = tmp_path / "go"
+    script = "import os, sys, time\nprint('up')\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.02)\nsys.exit(3)"
+    command = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *PHASETRACK, "run", "--log", log, "--", sys.executable]
+    running = subprocess.Popen([*command, "-c", script, go], stderr=subprocess.PIPE, text=True)
+    leftovers.append(_pid(running))
+    eventually(lambda: log.read_bytes() == b"up\n")
+    running.send_signal(signal.SIGHUP)
+    go.touch()
+    assert ended(running)[0] == 3
 
 
 def test_killing_phasetrack_leaves_the_server_unharmed_and_the_log_whole(log, tmp_path, leftovers):
