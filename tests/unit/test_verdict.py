@@ -106,6 +106,16 @@ def test_a_suspect_that_is_held_for_ten_minutes_is_stuck_and_names_a_command():
     assert scene.known.verdict.next_step == f"py-spy dump --pid {RANK}"
 
 
+def test_there_is_no_estimate_while_nothing_moves_and_there_is_one_again_when_something_does():
+    scene = loading()
+    assert scene.known.eta.mid_s is not None
+    scene.pass_(300)
+    assert scene.state == "suspect"
+    assert (scene.known.eta.mid_s, scene.known.eta.why) == (None, "nothing moves; no estimate while that lasts")
+    scene.pass_(2, faults=10_000)
+    assert "nothing moves" not in scene.known.eta.why
+
+
 def test_any_movement_leaves_suspect_at_once():
     scene = loading().pass_(300)
     assert scene.state == "suspect"
