@@ -223,7 +223,7 @@ def keys(folder: Path) -> Iterator[tuple[str, float, float, float]]:
         ("200 boots", _boots(folder)),
         ("1 GiB", _serving(folder, 1 << 30)),
     )
-    pressed = ("l", "c", *"kkkbbb", "W", *"bb", "W", "c", *"kbb", "g", *"  j", "G") * 2
+    pressed = ("l", "c", *"kkkbbb", "W", *"bb", "W", "c", *"kbb", "g", *"  j", "G", "m") * 2
     for name, log in logs:
         pty = Pty(ours(log))
         pty.read_for(300.0, lambda seen: any(word in seen for word in (b"STARTING", b"READY", b"STOPPED")))
