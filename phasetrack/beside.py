@@ -6,12 +6,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from phasetrack.core.model import Outcome, VerdictState
+from phasetrack.core.model import EvidenceSample, Outcome, VerdictState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from phasetrack.core.tracker import Tracker
+    from phasetrack.edges.looks import Looks
     from phasetrack.run import Sampler
 
 # One look tells what is; movement takes two. Only a silence asks for them.
@@ -58,25 +59,37 @@ def samplers(path: str, look: Look, *, once: bool = False) -> list[Sampler]:
     return found
 
 
-def look_around(tracker: Tracker, now_s: float, samplers: Sequence[Sampler]) -> float:
-    """Look once outside the log; answer when that was. A silent start is looked at twice, a second apart."""
+def look_around(tracker: Tracker, now_s: float, samplers: Sequence[Sampler], looks: Looks | None = None) -> float:
+    """Look once outside the log; answer when that was. A silent start is looked at twice, a second apart.
+
+    Args:
+        tracker: takes what is seen.
+        now_s: our clock.
+        samplers: what looks.
+        looks: what earlier looks saw, and takes this one; None to know nothing of others.
+    """
     for sampler in samplers:
-        now_s = _ask(tracker, sampler, now_s)
+        now_s = _ask(tracker, sampler, now_s, looks)
     known = tracker.snapshot(now_s)
     if samplers and known.verdict.state in _UNSURE and known.channels and known.outcome is not Outcome.READY:
         time.sleep(_MOVEMENT_S)
         now_s = time.time()
         for sampler in samplers:
             now_s = _ask(tracker, sampler, now_s)
+    newest = tracker.seen
+    if looks is not None and newest is not None:
+        looks.keep(newest)
     return now_s
 
 
-def _ask(tracker: Tracker, sampler: Sampler, now_s: float) -> float:
+def _ask(tracker: Tracker, sampler: Sampler, now_s: float, looks: Looks | None = None) -> float:
     """One answer of a sampler; one that is still on its way is waited for."""
     until = time.monotonic() + _ANSWER_S
     while time.monotonic() < until:
         found = sampler.sample(tracker.snapshot(now_s), now_s)
         if found is not None:
+            for earlier in looks.before(found) if looks is not None and isinstance(found, EvidenceSample) else ():
+                tracker.feed(earlier)
             tracker.feed(found)
         if found is not None and not getattr(found, "pending", False):
             break

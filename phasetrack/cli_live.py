@@ -75,12 +75,14 @@ def status(
     Exit code: 0 ready, 1 failed, 3 still starting, 4 stuck, 5 over, 6 no such log.
     """
     from phasetrack.beside import look_around, samplers
+    from phasetrack.edges.looks import Looks
     from phasetrack.run import exit_code, look_once, probe_code
     from phasetrack.views.jsonl import dumps, snapshot_json
     from phasetrack.views.status import status_line
 
     history = history_of(log, off=no_history)
-    look = partial(look_around, samplers=samplers(log, look_of(pid, probe, url, log_only=log_only), once=True))
+    asked = samplers(log, look_of(pid, probe, url, log_only=log_only), once=True)
+    look = partial(look_around, samplers=asked, looks=None if no_history else Looks(log))
     known = look_once(
         load_patterns(patterns), log, at_line=at_line, at_s=moment(at), boot=boot, history=history, look=look
     )

@@ -73,7 +73,7 @@ class _Meter:
             return
         if self.mark is None:
             self.mark, self.mark_s, self.since_s = value, now_s, now_s
-        elif abs(value - self.mark) >= self.threshold:
+        elif abs(value - self.mark) >= self.threshold * max((now_s - self.mark_s) / _WINDOW_S, 1.0):
             self.mark, self.mark_s, self.moved_s = value, now_s, now_s
         elif now_s - self.mark_s >= _WINDOW_S:
             self.mark, self.mark_s = value, now_s

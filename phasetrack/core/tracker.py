@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from phasetrack.core.eta import Told
-    from phasetrack.core.model import Bar, Event, Input, PatternSet, Record, Snapshot, Zone
+    from phasetrack.core.model import Bar, Event, EvidenceSample, Input, PatternSet, Record, Snapshot, Zone
     from phasetrack.core.segments import Piece
     from phasetrack.core.stamps import Notes
     from phasetrack.core.state import Boot, Row
@@ -130,6 +130,11 @@ class Tracker:
     def fixed(self) -> tuple[object, ...]:
         """What never changes by feeding, or only to go faster: copies of this tracker may share it."""
         return self._patterns, *self._patterns.rules, *self._classifier.fixed, self._bulk, self._past
+
+    @property
+    def seen(self) -> EvidenceSample | None:
+        """The newest look outside the log."""
+        return self._outside.newest
 
     @property
     def serves(self) -> bool:

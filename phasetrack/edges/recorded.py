@@ -12,7 +12,7 @@ import codecs
 import json
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from phasetrack.core.model import EvidenceSample, GpuSample, ProbeResult, ProcessSample
 from phasetrack.core.redact import redact
@@ -53,18 +53,17 @@ class Recorder:
         except OSError as fault:
             raise UsageError(f"--record {cast}: cannot be written: {fault.strerror}") from None
         header = {"version": 2, "width": size[0], "height": size[1], "timestamp": int(began_s)}
-        _write(self._cast, header | {"command": redact(command)})
+        self._cast.write(_line(header | {"command": redact(command)}) + "\n")
 
     def output(self, data: bytes, arrived_s: float) -> None:
         """Take bytes of the log as they arrived; a character cut in two waits for its rest."""
         text = self._decoder.decode(data)
         if text:
-            _write(self._cast, [round(arrived_s - self._began_s, 6), "o", text])
+            self._cast.write(_line([round(arrived_s - self._began_s, 6), "o", text]) + "\n")
 
     def seen(self, item: EvidenceSample | ProbeResult) -> None:
         """Take what was seen outside the log."""
-        kind = "evidence" if isinstance(item, EvidenceSample) else "probe"
-        _write(self._seen, {"type": kind, **asdict(item)})
+        self._seen.write(evidence_line(item) + "\n")
 
     def close(self) -> None:
         """End the recording."""
@@ -72,8 +71,13 @@ class Recorder:
         self._seen.close()
 
 
-def _write(out: TextIO, value: object) -> None:
-    out.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode() + "\n")
+def _line(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
+
+
+def evidence_line(item: EvidenceSample | ProbeResult) -> str:
+    """What was seen outside the log, as a line of JSON."""
+    return _line({"type": "evidence" if isinstance(item, EvidenceSample) else "probe", **asdict(item)})
 
 
 def read_evidence(path: Path) -> Iterator[EvidenceSample | ProbeResult]:
@@ -85,14 +89,15 @@ def read_evidence(path: Path) -> Iterator[EvidenceSample | ProbeResult]:
     try:
         with path.open(encoding="utf-8") as lines:
             for line in lines:
-                item = _item(line)
+                item = evidence_of(line)
                 if item is not None:
                     yield item
     except OSError as fault:
         raise SourceError(f"{path}: {fault.strerror}") from None
 
 
-def _item(line: str) -> EvidenceSample | ProbeResult | None:
+def evidence_of(line: str) -> EvidenceSample | ProbeResult | None:
+    """Read such a line; None for one that was cut, or is not ours."""
     try:
         value = json.loads(line)
         if value.get("type") == "probe":

@@ -1,0 +1,90 @@
+"""What earlier single looks at a server saw: one look alone cannot tell for how long nothing has moved.
+
+``status`` may be all that somebody has. Each of its looks is kept in ``$XDG_STATE_HOME/phasetrack/looks``, one file a
+log, so that the next one sees what has moved since, as ``tail`` would have. Where that cannot be read or written, a
+look knows what it sees, and no more.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from phasetrack.core.model import EvidenceSample
+from phasetrack.edges.history import default_path
+from phasetrack.edges.recorded import evidence_line, evidence_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Looks nearer than this to one another are kept as one; so many of them are more than a hang needs to be told.
+_APART_S = 30.0
+_KEPT = 40
+# Longer ago than this nothing is known of what happened in between.
+_STALE_S = 3600.0
+_FORGOTTEN_S = 86400.0
+
+
+class Looks:
+    """The looks at one log."""
+
+    def __init__(self, log: str) -> None:
+        """Find what is kept of a log: by its file, whatever its name."""
+        self._file: Path | None = None
+        with suppress(OSError):
+            facts = os.stat(log)  # noqa: PTH116
+            self._file = default_path().with_name("looks") / f"{facts.st_dev:x}-{facts.st_ino:x}.jsonl"
+
+    def before(self, sample: EvidenceSample) -> list[EvidenceSample]:
+        """Earlier looks at the same server, the oldest first, without a gap of an hour."""
+        kept: list[EvidenceSample] = []
+        later_s, root = sample.now_s, _root_of(sample)
+        for one in reversed(list(self._read()) if root is not None else []):
+            if _root_of(one) != root or not 0 < later_s - one.now_s < _STALE_S:
+                break
+            kept.append(one)
+            later_s = one.now_s
+        return kept[::-1]
+
+    def keep(self, sample: EvidenceSample) -> None:
+        """Remember a look."""
+        if self._file is None or _root_of(sample) is None:
+            return
+        kept = self.before(sample)
+        if len(kept) > 1 and sample.now_s - kept[-2].now_s < _APART_S:
+            kept.pop()
+        with suppress(OSError):
+            self._write([*kept[1 - _KEPT :], sample])
+            self._forget(sample.now_s)
+
+    def _read(self) -> Iterable[EvidenceSample]:
+        if self._file is None:
+            return
+        with suppress(OSError), self._file.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                item = evidence_of(line)
+                if isinstance(item, EvidenceSample):
+                    yield item
+
+    def _write(self, kept: list[EvidenceSample]) -> None:
+        """All or nothing: two looks at once leave one of both."""
+        assert self._file is not None  # noqa: S101 - who asks has a file
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=self._file.parent, delete=False) as fresh:
+            fresh.writelines(evidence_line(one) + "\n" for one in kept)
+        Path(fresh.name).replace(self._file)
+
+    def _forget(self, now_s: float) -> None:
+        assert self._file is not None  # noqa: S101 - who asks has a file
+        for old in self._file.parent.iterdir():
+            if now_s - old.stat().st_mtime > _FORGOTTEN_S:
+                old.unlink(missing_ok=True)
+
+
+def _root_of(sample: EvidenceSample) -> tuple[int, float] | None:
+    """Which server was looked at: its main process, by number and begin."""
+    root = next((process for process in sample.processes if process.pid == sample.root_pid), None)
+    return None if root is None or root.started_s is None else (root.pid, root.started_s)
