@@ -11,6 +11,7 @@ from phasetrack.core.answer import answer, fired
 from phasetrack.core.mirror import Reader
 from phasetrack.core.model import Chunk, Closed, Outcome, Tick, VerdictState
 from phasetrack.core.tracker import Tracker
+from phasetrack.core.until import on_day_of
 from phasetrack.edges.file import open_log
 from phasetrack.edges.follower import Follower
 from phasetrack.edges.reading import Reach, Reading, chunks_of, reading_of
@@ -447,7 +448,9 @@ def look_once(
             tracker.feed(chunk)
             if tracker.stopped:
                 break
-        if log.ends or past:
+        if past:
+            return _as_of(tracker, at_s, history)
+        if log.ends:
             tracker.feed(Closed())
             return recalled(tracker, history)
         recall(tracker, history)
@@ -455,6 +458,17 @@ def look_once(
         tracker.feed(Tick(now, log.changed_s))
         now = now if look is None else look(tracker, now)
         return tracker.snapshot(now)
+
+
+def _as_of(tracker: Tracker, at_s: float | None, history: History | None) -> Snapshot:
+    """Answer as then, when nobody knew whether more would come; after a line, as soon as it was there."""
+    recall(tracker, history)
+    last_s = tracker.of_log().now_s
+    if last_s is None:
+        return tracker.snapshot()
+    now_s = last_s if at_s is None else max(last_s, on_day_of(at_s, last_s))
+    tracker.feed(Tick(now_s, last_s))
+    return tracker.snapshot(now_s)
 
 
 def _latest(log: OpenLog, reading: Reading, tracker: Tracker) -> Iterator[Chunk | Gap]:

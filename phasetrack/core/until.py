@@ -42,7 +42,7 @@ class Until:
         newest = self._newest()
         if newest is None:
             return False
-        self._until_s = _on_day_of(self._until_s, newest)
+        self._until_s = on_day_of(self._until_s, newest)
         return newest > self._until_s
 
     def _newest(self) -> float | None:
@@ -52,7 +52,7 @@ class Until:
         return max((at_s for at_s in times if at_s is not None), default=None)
 
 
-def _on_day_of(until_s: float, newest_s: float) -> float:
+def on_day_of(until_s: float, newest_s: float) -> float:
     """Put a time of day on the calendar of a log that prints dates: early in the morning is the next day's."""
     if until_s >= _DAY_S or newest_s < _DAY_S:
         return until_s

@@ -161,6 +161,17 @@ def test_the_answer_at_a_time_knows_nothing_of_later(tmp_path):
     assert (known["outcome"], known["phase"], known["progress"]["done"]) == ("starting", "target_load", 48)
 
 
+def test_the_status_of_a_moment_does_not_know_that_the_log_ends_there(tmp_path):
+    """A healthy start, asked for in the middle of its captures, is no start that was cut short."""
+    cold = FIXTURES / "03a-eagle3-file-coldjit" / "server.log"
+    at_line = inside("status", DRAFT, "--at-line", 40, "--no-history", folder=tmp_path)
+    silent = inside("status", cold, "--at", "15:40:00", "--no-history", folder=tmp_path)
+    assert (at_line.returncode, silent.returncode) == (3, 3)
+    assert at_line.stdout.startswith("PROGRESSING: Target CUDA graphs")
+    assert "silent for 33 s; normal here" in silent.stdout
+    assert "ready in" in at_line.stdout
+
+
 def test_an_earlier_boot_can_be_asked_for(tmp_path):
     both = tmp_path / "both.log"
     later = log("50:04 | " + args(tp_size=1, port=31000) + "\n50:22 | Init torch distributed begin.")
