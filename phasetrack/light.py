@@ -2,11 +2,12 @@
 
 For every parameter, given or not, typer builds an adapter that turns its text into a value, and imports pydantic for
 the first of them: 100 ms of the 300 that ``status`` on a small log took (``tests/bench start``). What was not given,
-and text that stays text, needs none. All else goes typer's way.
+text that stays text, and a choice in its own spelling need none. All else goes typer's way.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,12 +29,17 @@ class _Light:
         self._process = parameter.process_value
         self._is_many = getattr(parameter, "multiple", False) or parameter.nargs == -1
         described = getattr(parameter, "type_descriptor", None)  # an older typer has none
-        self._is_text = not self._is_many and getattr(described, "annotation", None) is str
+        kind: Any = None if self._is_many else getattr(described, "annotation", None)
+        self._is_text = kind is str
+        chosen = isinstance(kind, type) and issubclass(kind, StrEnum)
+        self._choices = {str(choice): choice for choice in kind} if chosen else {}
 
     def __call__(self, ctx: Any, value: Any) -> Any:
         parameter = self._parameter
         if value is None and not parameter.required:
             value = () if self._is_many else None
+        elif isinstance(value, str) and value in self._choices:
+            value = self._choices[value]
         elif not (self._is_text and isinstance(value, str)):
             return self._process(ctx, value)
         return value if parameter.callback is None else parameter.callback(ctx, parameter, value)

@@ -23,7 +23,16 @@ finally:
 """
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["status", "--log-only", LOG], ["report", "--boot", "1", LOG]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--version"],
+        ["status", "--log-only", LOG],
+        ["report", LOG],
+        ["report", "--format", "json", LOG],
+        ["report", "--boot", "1", LOG],
+    ],
+)
 def test_a_short_command_imports_nothing_heavy(tmp_path, arguments):
     done = subprocess.run(
         [sys.executable, "-c", TELL, *arguments], env=home(tmp_path), capture_output=True, text=True, check=False
@@ -40,6 +49,7 @@ def test_a_short_command_imports_nothing_heavy(tmp_path, arguments):
         (["status", LOG, "--at-line", "-1"], "Invalid value for '--at-line'"),
         (["status", LOG, "--probe", "x"], "Invalid value for '--probe'"),
         (["tail", "--output"], "--output"),
+        (["report", "--format", "JSON", LOG], "Invalid value for '--format'"),
     ],
 )
 def test_what_is_missing_or_wrong_is_still_refused(tmp_path, arguments, words):
