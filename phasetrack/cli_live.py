@@ -274,7 +274,13 @@ def wait(
         late = timeout if waited.code is Exit.DEADLINE else None
         here = known.phases[until].title if waited.code is Exit.OK and until != "ready" else None
         said = waited_line(
-            waited.known, was_so=waited.was_so, timed_out=late, reached=here, fired=waited.fired, plain=plain
+            waited.known,
+            was_so=waited.was_so,
+            timed_out=late,
+            none_new=waited.none_new,
+            reached=here,
+            fired=waited.fired,
+            plain=plain,
         )
         say(said)
     raise typer.Exit(waited.code)

@@ -20,6 +20,7 @@ from phasetrack.edges.recorded import Recorder
 from phasetrack.edges.sampler import EvidenceSampler
 from phasetrack.errors import Exit
 from phasetrack.run import Session, Teller
+from phasetrack.views.status import status_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,6 +96,8 @@ class Launch:
             teller.tell(session.poll(min(teller.due_s(), _LOOK_S)))
         teller.tell(self._end(session))
         self._close(session)
+        if self._known is not None:
+            out(status_line(self._known, plain=plain))
 
     def screen(
         self,

@@ -40,6 +40,7 @@ class Waited:
     code: Exit
     known: Snapshot
     was_so: bool = False  # the answer stood in the log before the wait began
+    none_new: bool = False  # the boot that counts has not begun
     fired: str = ""  # the engine's own limit that ended the start, in words
 
 
@@ -384,7 +385,8 @@ def wait_for(teller: Teller, want: Want, *, new: bool, timeout_s: float | None) 
         code = answer(known, want)
         left = float("inf") if until is None else until - time.monotonic()
         if code is None and left <= 0:
-            return Waited(Exit.DEADLINE, session.snapshot())
+            known = session.snapshot()
+            return Waited(Exit.DEADLINE, known, none_new=new and known.boot <= want.after_boot)
         records = session.poll(min(teller.due_s(), left)) if code is None else []
     return Waited(code, known, fired=fired(known, before))
 

@@ -39,7 +39,7 @@ _ENOUGH_BOOTS = 3
 _OVERDUE_SHARE = 0.02
 _OVERDUE_FROM_S = 20.0
 # Asking again: never in a hurry, never longer than a failure may go unseen.
-_CHECK_MIN_S, _CHECK_MAX_S, _CHECK_OVERDUE_S = 5.0, 180.0, 60.0
+_CHECK_MIN_S, _CHECK_MAX_S, _CHECK_OVERDUE_S, _CHECK_NONE_S = 5.0, 180.0, 60.0, 10.0
 # A log that holds this much text and no engine line is not a start that is about to begin.
 _EMPTY_BYTES = 65536
 _SOURCES = (
@@ -96,7 +96,8 @@ def estimate(known: Snapshot, likes: Likes, told: Told | None = None) -> tuple[S
     """
     known = replace(known, phases=tuple(_with_usual(known, row, likes) for row in known.phases))
     if known.outcome is Outcome.NONE:
-        return replace(known, eta=_before(known, likes), next_check_s=None if known.ended else 10.0), None
+        look_s = None if known.ended else _next_look(known.silent_s)
+        return replace(known, eta=_before(known, likes), next_check_s=look_s), None
     if known.outcome is not Outcome.STARTING or known.ended:
         return replace(known, eta=None, next_check_s=None), None
     found = forecast(known, likes)
@@ -114,6 +115,11 @@ def estimate(known: Snapshot, likes: Likes, told: Told | None = None) -> tuple[S
     return replace(known, eta=eta, next_check_s=_next_check(found)), now_told
 
 
+def _next_look(silent_s: float | None) -> float:
+    """When to look at a log again that holds no engine's line: the longer it has said nothing, the later."""
+    return _two(min(max(_CHECK_NONE_S, (silent_s or 0.0) / 4), _CHECK_MAX_S))
+
+
 def withheld(known: Snapshot) -> Snapshot:
     """The same snapshot, without an estimate where evidence has ended the boot or nothing moves."""
     if known.eta is None:
@@ -122,6 +128,8 @@ def withheld(known: Snapshot) -> Snapshot:
         return replace(known, eta=None, next_check_s=None)
     if known.outcome not in {Outcome.STARTING, Outcome.NONE}:
         return replace(known, eta=None, next_check_s=None)
+    if known.verdict.state is VerdictState.OVERDUE and known.eta.mid_s is not None:
+        return replace(known, eta=_none("it is silent for longer than is known"))
     if known.verdict.state not in {VerdictState.SUSPECT, VerdictState.STUCK}:
         return known
     return replace(known, eta=_none("nothing moves; no estimate while that lasts"))

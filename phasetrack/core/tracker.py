@@ -32,6 +32,7 @@ from phasetrack.core.model import (
     Warned,
 )
 from phasetrack.core.model import End as SegmentEnd
+from phasetrack.core.oddities import oddities
 from phasetrack.core.outside import Outside
 from phasetrack.core.readiness import is_poll
 from phasetrack.core.segments import Segmenter, clean
@@ -336,7 +337,9 @@ class Tracker:
             peek=self._peek(shown),
         )
         off = tuple(Warned(f"off.{rule}", why, None) for rule, why in self._classifier.switched_off())
-        return replace(known, evidence=self._outside.newest, warnings=(*known.warnings, *off))
+        written = None if now_s is None or silent is None else now_s - silent
+        odd = oddities(shown, written_s=written, dated=self.zone.dated)
+        return replace(known, evidence=self._outside.newest, warnings=(*known.warnings, *off, *odd))
 
     def _lived_s(self, now_s: float | None, silent_s: float | None) -> float:
         """For how long after its last output the start still went on, as far as is known."""

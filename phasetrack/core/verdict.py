@@ -19,6 +19,7 @@ The ladder while starting, from calm to lost (``DESIGN.md`` §6)::
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from phasetrack.core import lastwords
@@ -313,10 +314,12 @@ def _flat(known: Snapshot, usual: _Usual, evidence: Evidence) -> Verdict | None:
         return None
     missing = (*evidence.missing, "the other nodes cannot be seen from here") if many else evidence.missing
     since = duration(min(channel.flat_s for channel in strong))
+    is_stuck = held >= HELD_S and not many
+    soon = "" if is_stuck or many else f"; stuck in {duration(ceil((HELD_S - held) / 60) * 60)} if that lasts"
     signs = (Sign("no output", silent), *(_flat_sign(channel, evidence) for channel in strong))
     return Verdict(
-        VerdictState.STUCK if held >= HELD_S and not many else VerdictState.SUSPECT,
-        f"{usual.title}: silent for {duration(silent)}, and nothing moved outside the log for {since}.",
+        VerdictState.STUCK if is_stuck else VerdictState.SUSPECT,
+        f"{usual.title}: silent for {duration(silent)}, and nothing moved outside the log for {since}{soon}.",
         signs,
         tuple(Sign(f"{c.title} is busy, {c.now}, which a hang can be too", c.moved_ago_s) for c in busy),
         missing,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from phasetrack.core.answer import age_s
-from phasetrack.core.model import Outcome, VerdictState
+from phasetrack.core.model import Outcome, Status, VerdictState
+from phasetrack.core.oddities import DATED
 from phasetrack.views.words import clock, duration, eta_words, iso, progress
 
 if TYPE_CHECKING:
@@ -27,14 +28,13 @@ def _status_parts(known: Snapshot) -> Iterator[str]:
         return
     row = next((row for row in known.phases if row.phase == known.phase), None)
     if known.outcome is Outcome.STARTING and row is not None:
-        yield f"{str(known.verdict.state).upper()}: {row.title}" + (
-            f" {text}" if (text := progress(row.progress)) else ""
-        )
+        where = f"after {row.title}" if row.status is Status.DONE else f"{row.title} {progress(row.progress)}".rstrip()
+        yield f"{str(known.verdict.state).upper()}: {where}"
         if known.activity is not None:
             yield known.activity.title + (f" {progress(known.activity.bar)}" if known.activity.bar else "")
-        if row.elapsed_s is not None:
+        if row.elapsed_s is not None and row.status is Status.RUNNING:
             yield f"in it for {duration(row.elapsed_s)}"
-        if row.ranks_seen > 1:
+        if row.ranks_seen > 1 and row.status is Status.RUNNING:
             yield f"{row.ranks_done} of {row.ranks_seen} ranks done"
         yield known.verdict.because
         if known.ended and known.silent_s is not None:
@@ -72,6 +72,10 @@ def _expected(known: Snapshot) -> Iterator[str]:
 def _ages(known: Snapshot) -> Iterator[str]:
     """How old the answer is: a log may still hold yesterday's ready."""
     age = age_s(known)
+    odd = next((warning.message for warning in known.warnings if warning.id == DATED), None)
+    if odd is not None:
+        yield odd
+        return
     if age is None or known.silent_s is None:
         return
     yield f"{duration(age)} ago"
@@ -84,6 +88,7 @@ def waited_line(
     *,
     was_so: bool,
     timed_out: str | None,
+    none_new: bool = False,
     reached: str | None = None,
     fired: str = "",
     plain: bool = False,
@@ -94,13 +99,14 @@ def waited_line(
         known: the snapshot at its end.
         was_so: whether the answer stood in the log before the wait began.
         timed_out: the time limit that has passed, as it was given.
+        none_new: no start has begun since; only that was waited for.
         reached: the phase that was waited for, and has come, in words.
         fired: the engine's own limit that ended the start.
         plain: ASCII only.
     """
     line = status_line(known, plain=plain)
     if timed_out is not None:
-        return f"TIMEOUT after {timed_out}: {line}"
+        return f"TIMEOUT after {timed_out}: {'no new start has begun; the last one: ' if none_new else ''}{line}"
     if reached is not None:
         line = f"REACHED {reached}: {line}"
     line += f" (the engine's own limit has passed: {fired})" if fired else ""
