@@ -40,8 +40,9 @@ _OVERDUE_SHARE = 0.02
 _OVERDUE_FROM_S = 20.0
 # Asking again: never in a hurry, never longer than a failure may go unseen.
 _CHECK_MIN_S, _CHECK_MAX_S, _CHECK_OVERDUE_S, _CHECK_NONE_S = 5.0, 180.0, 60.0, 10.0
-# A log that holds this much text and no engine line is not a start that is about to begin.
-_EMPTY_BYTES = 65536
+# A log that holds this much text and no engine line is not a start that is about to begin: with a process of the
+# server in sight, and without one.
+_EMPTY_BYTES, _PREFACE_BYTES = 65536, 2048
 _SOURCES = (
     (Level.EXACT, "{} like boot{}"),
     (Level.RELEASE, "{} boot{} of this set-up with another release"),
@@ -68,7 +69,7 @@ class Past:
 
     def __init__(self) -> None:
         """Know nothing."""
-        self._for: tuple[BootKey | None, int | None] | None = None
+        self._for: tuple[BootKey | None, int | None, str] | None = None
         self._priors: Priors | None = None
         self._likes: Likes | None = None
 
@@ -76,10 +77,10 @@ class Past:
         """Like boots of the shown boot."""
         weights, args = known.facts.get("weights_bytes"), known.facts.get("server_args")
         weights_bytes = weights if isinstance(weights, int) else None
-        now = (key_of(known), weights_bytes)
+        now = (key_of(known), weights_bytes, shipped.SGLANG if known.engine is None else known.engine.name)
         if self._likes is None or self._for != now or self._priors is not priors:
             self._for, self._priors = now, priors
-            self._likes = Likes(now[0], args if isinstance(args, dict) else {}, priors, weights_bytes)
+            self._likes = Likes(now[0], args if isinstance(args, dict) else {}, priors, *now[1:])
         return self._likes
 
 
@@ -142,8 +143,9 @@ def _with_usual(known: Snapshot, row: PhaseRow, likes: Likes) -> PhaseRow:
     if row.phase in _NO_ROW or row.status is Status.SKIPPED:
         return row
     fast = [one.phase.elapsed_s for one in likes.of(row.phase, row.occurrence, Level.RELEASE) if one.phase.complete]
-    cache = cache_of(known, row, min(fast, default=None))
-    return replace(row, expected=_rounded(expected(likes, row.phase, row.occurrence)), cache=cache)
+    usual = expected(likes, row.phase, row.occurrence)
+    row = replace(row, expected=None if usual is None else _rounded(usual))
+    return replace(row, cache=cache_of(known, row, min(fast, default=None)))
 
 
 def known_silences(phases: Mapping[str, PhaseInfo], likes: Likes) -> Mapping[str, PhaseInfo]:
@@ -175,12 +177,14 @@ def _none(why: str) -> Eta:
 def _before(known: Snapshot, likes: Likes) -> Eta | None:
     """Before the first engine line: the whole of a start, as far as anything is known of it."""
     read = sum(source.bytes for source in known.sources)
-    if known.ended or read > _EMPTY_BYTES:
+    seen = known.evidence is not None and bool(known.evidence.processes)
+    if known.ended or read > (_EMPTY_BYTES if seen else _PREFACE_BYTES):
         return None
     found = before_the_log(likes, known.silent_s or 0.0)
     left = _rounded(found.left)
     runs = likes.count()
-    source = "public starts of any size" if not runs else f"the last {runs} boots here" if runs > 1 else "the last boot"
+    here = f"the last {runs} ready boots here" if runs > 1 else "the last ready boot here"
+    source = _sources(likes, runs, here)
     return Eta(left.low_s, left.mid_s, left.high_s, "learned" if runs else "prior", runs, source, done_fraction=0.0)
 
 
@@ -209,8 +213,17 @@ def _source(likes: Likes) -> tuple[int, str]:
     for level, words in _SOURCES:
         runs = likes.count(level)
         if runs:
-            return runs, words.format(runs, "s" if runs > 1 else "")
-    return 0, f"{shipped.SOURCE} (n = {shipped.figure('target_load', likes.shape).n})"
+            return runs, _sources(likes, runs, words.format(runs, "s" if runs > 1 else ""))
+    return 0, _sources(likes, 0, "")
+
+
+def _sources(likes: Likes, runs: int, here: str) -> str:
+    """Few boots of this machine are held against the public ones; those that did not get ready teach phases."""
+    if runs >= _ENOUGH_BOOTS:
+        return here
+    failed = likes.others(Level.MODEL)
+    more = f"the finished phases of {failed} boot{'s' if failed > 1 else ''} here that did not get ready"
+    return " and ".join(filter(None, (here, "" if runs or not failed else more, shipped.source(likes.shape))))
 
 
 # --- what is told -----------------------------------------------------------------------------------
@@ -272,7 +285,7 @@ def _in_figures(known: Snapshot, found: Forecast, likes: Likes, told: Told) -> E
 
 def _rounded(value: Range) -> Range:
     """Two significant figures, whole seconds, never nothing."""
-    return Range(_two(value.low_s), _two(value.mid_s), _two(value.high_s), value.runs)
+    return replace(value, low_s=_two(value.low_s), mid_s=_two(value.mid_s), high_s=_two(value.high_s))
 
 
 def _two(seconds: float) -> float:

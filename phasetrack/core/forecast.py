@@ -15,13 +15,14 @@ from itertools import accumulate
 from math import exp, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
+from phasetrack.core import shipped
 from phasetrack.core.fixed import Fixed, fixed
 from phasetrack.core.key import Level
-from phasetrack.core.laws import DRAWS, FLOOR_S, Law, beyond, normal_strata, quantile, strata
+from phasetrack.core.laws import DRAWS, FLOOR_S, Law, beyond, normal_strata, of_seconds, quantile, strata
 from phasetrack.core.likes import COMPILING, Part
 from phasetrack.core.model import Range, Status
 from phasetrack.core.pace import pace
-from phasetrack.core.past import LEAD, TAIL, leading_bars, step_names, timed_rows
+from phasetrack.core.past import LEAD, TAIL, kind_of, leading_bars, step_names, timed_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,8 +88,10 @@ def forecast(known: Snapshot, likes: Likes) -> Forecast | None:
     The same snapshot and the same past give the same answer.
     """
     rows = timed_rows(known)
-    if not rows or known.now_s is None:
+    if known.now_s is None:
         return None
+    if not rows:
+        return _at_the_begin(known, likes)
     running = _Running(known, rows, likes)
     here = list(running.pieces())
     pieces = [*here, *_planned(known, rows, likes)]
@@ -102,11 +105,17 @@ def forecast(known: Snapshot, likes: Likes) -> Forecast | None:
     return Forecast(_range(draws), phase_left, row.phase, spent, running.live, running.dropped, share)
 
 
+def _at_the_begin(known: Snapshot, likes: Likes) -> Forecast | None:
+    """The first phase runs, and no line has told since when: all of it may be left."""
+    rows = [row for row in known.phases if row.status is not Status.PENDING]
+    if [(row.phase, row.status) for row in rows] != [("bootstrap", Status.RUNNING)]:
+        return None
+    pieces = [Piece("bootstrap", likes.body("bootstrap")), Piece("gap bootstrap", likes.gap("bootstrap"))]
+    return Forecast(_range(_sum([*pieces, *_planned(known, rows, likes)], 0.0, 1.0)), None, "bootstrap", 0.0)
+
+
 def before_the_log(likes: Likes, spent_s: float) -> Forecast:
     """What a start takes from the command to ready, while nothing has been printed."""
-    from phasetrack.core import shipped
-    from phasetrack.core.laws import of_seconds
-
     silent = of_seconds(shipped.SILENT_START.typical_s, shipped.SILENT_START.spread)
     pieces = [Piece("silent start", (Part(1.0, silent),), spent_s)]
     for phase in likes.typical() or ("bootstrap", *_USUAL):
@@ -114,10 +123,13 @@ def before_the_log(likes: Likes, spent_s: float) -> Forecast:
     return Forecast(_range(_sum(pieces, 0.0, 1.0)), None, "bootstrap", spent_s)
 
 
-def expected(likes: Likes, phase: str, occurrence: int) -> Range:
-    """How long a phase usually takes."""
+def expected(likes: Likes, phase: str, occurrence: int) -> Range | None:
+    """How long a phase usually takes; None where neither like boots nor the shipped figures speak of it."""
     runs = sum(one.phase.complete for one in likes.of(phase, occurrence, Level.FAMILY))
-    return replace(_usual(phase, likes.body(phase, occurrence)), runs=runs)
+    if not runs and not shipped.speaks_of(phase, likes.shape):
+        return None
+    source = "" if runs else shipped.starts(likes.shape)
+    return replace(_usual(phase, likes.body(phase, occurrence)), runs=runs, source=source)
 
 
 @lru_cache(maxsize=128)
@@ -258,7 +270,7 @@ def _planned(known: Snapshot, rows: list[PhaseRow], likes: Likes) -> Iterator[Pi
 
 def _so_far(known: Snapshot, phase: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """What this run has shown of its kernels' cache counts for the phases to come."""
-    told = {row.cache for row in known.phases if row.phase in COMPILING and row.cache is not None}
+    told = {kind_of(row.cache) for row in known.phases if row.phase in COMPILING and row.cache is not None}
     if phase not in COMPILING or len(told) != 1:
         return parts
     was_cold = "cold" in told

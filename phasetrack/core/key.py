@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from phasetrack.core.model import BootKey
 from phasetrack.core.plan import number
+from phasetrack.core.shipped import SGLANG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,34 +65,40 @@ def key_of(known: Snapshot) -> BootKey | None:
         return None
     gpu = next((sample.name for sample in known.evidence.gpus if sample.name), "") if known.evidence else ""
     memory = known.facts.get("avail_mem_bytes")
-    return key_of_args(args, gpu=gpu, gpu_bytes=memory if isinstance(memory, int) else None)
+    engine = "" if known.engine is None else known.engine.name
+    return key_of_args(args, engine=engine, gpu=gpu, gpu_bytes=memory if isinstance(memory, int) else None)
 
 
-def key_of_args(args: Mapping[str, Value], *, gpu: str = "", gpu_bytes: int | None = None) -> BootKey:
-    """The key from ``server_args``; equal arguments give equal keys."""
+def key_of_args(args: Mapping[str, Value], *, engine: str = "", gpu: str = "", gpu_bytes: int | None = None) -> BootKey:
+    """The key from ``server_args``; equal arguments of one engine give equal keys."""
+    whose = "" if engine in {"", SGLANG} else f"{engine} "  # no name of a model holds a space
     name, revision = model_name(args)
     axes = _axes(args)
     draft = _draft(args, name)
     extra = str(args.get("model_loader_extra_config") or "")
     loader = f"{args.get('load_format') or 'auto'} {extra if extra != '{}' else ''}".strip()
-    release = "|".join((name, revision, str(args.get("quantization") or ""), axes, draft, _switches(args), loader))
+    release = whose + "|".join(
+        (name, revision, str(args.get("quantization") or ""), axes, draft, _switches(args), loader)
+    )
     graphs = _digest(
         str(args.get("cuda_graph_bs") or ""), str(args.get("cuda_graph_max_bs") or ""), ",".join(sorted(args))
     )
-    cards = number(args, "tp_size", 1) * number(args, "pp_size", 1)
+    cards = cards_of(args)
     has_draft = "draft" if draft else "plain"
     return BootKey(
         exact=f"{release}|{graphs}",
         release=release,
-        family=f"{family(name)}|{cards}|{number(args, 'nnodes', 1)}|{has_draft}",
-        size=f"{size_class(args)}|{device(args)}",
+        family=f"{whose}{family(name)}|{cards}|{number(args, 'nnodes', 1)}|{has_draft}",
+        size=f"{whose}{size_class(args)}|{device(args)}",
         gpu=gpu,
         gpu_bytes=gpu_bytes,
     )
 
 
 def likeness(key: BootKey, past: BootKey) -> Level:
-    """How alike a past boot is. Another GPU is alike in size at most."""
+    """How alike a past boot is. Another GPU is alike in size at most, another engine in nothing."""
+    if _engine_of(past) != _engine_of(key):
+        return Level.ANY
     if past.exact == key.exact:
         level = Level.EXACT
     elif past.release == key.release:
@@ -105,6 +112,10 @@ def likeness(key: BootKey, past: BootKey) -> Level:
     else:
         return Level.MACHINE if _same_gpu(key, past) is True else Level.ANY
     return Level.SIZE if _same_gpu(key, past) is False else level
+
+
+def _engine_of(key: BootKey) -> str:
+    return key.size.rpartition(" ")[0]
 
 
 def model_of(key: BootKey) -> str:
@@ -152,14 +163,27 @@ def size_class(args: Mapping[str, Value], weights_bytes: int | None = None) -> s
         args: the model's name tells its size; where not, the number of cards does.
         weights_bytes: what one rank has loaded; tells better than cards.
     """
-    cards = number(args, "tp_size", 1) * number(args, "pp_size", 1)
+    size = known_size(args, weights_bytes)
+    cards = cards_of(args)
+    if size is not None:
+        return size
+    return "small" if cards == 1 else "medium" if cards < 8 else "huge" if cards > 8 else "large"
+
+
+def known_size(args: Mapping[str, Value], weights_bytes: int | None = None) -> str | None:
+    """The same, where the model's name or its weights tell it; None where they do not."""
     size = billions(args)
     if size is None and weights_bytes is not None:
-        size = weights_bytes * cards / _BYTES_A_BILLION
-    if size is not None:
-        limits = ((_SMALL, "small"), (_MEDIUM, "medium"), (_LARGE, "large"))
-        return next((word for limit, word in limits if size < limit), "huge")
-    return "small" if cards == 1 else "medium" if cards < 8 else "huge" if cards > 8 else "large"
+        size = weights_bytes * cards_of(args) / _BYTES_A_BILLION
+    if size is None:
+        return None
+    limits = ((_SMALL, "small"), (_MEDIUM, "medium"), (_LARGE, "large"))
+    return next((word for limit, word in limits if size < limit), "huge")
+
+
+def cards_of(args: Mapping[str, Value]) -> int:
+    """How many cards hold one copy of the model."""
+    return number(args, "tp_size", 1) * number(args, "pp_size", 1)
 
 
 def device(args: Mapping[str, Value]) -> str:

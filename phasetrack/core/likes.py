@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from phasetrack.core import shipped
 from phasetrack.core.fixed import Fixed, fixed
-from phasetrack.core.key import Level, billions, device, has_own_draft, likeness, size_class
+from phasetrack.core.key import Level, billions, cards_of, device, has_own_draft, known_size, likeness
 from phasetrack.core.laws import FLOOR_S, Law, Seen, learn, of_seconds
-from phasetrack.core.past import KNOTS, LEAD, TAIL
+from phasetrack.core.past import KNOTS, LEAD, TAIL, kind_of
 from phasetrack.core.plan import number
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Likes:
         args: Mapping[str, Value],
         priors: Priors | None,
         weights_bytes: int | None = None,
+        engine: str = shipped.SGLANG,
     ) -> None:
         """Sort the past boots.
 
@@ -86,8 +87,9 @@ class Likes:
             args: its ``server_args``.
             priors: past boots, the newest first.
             weights_bytes: what one rank has loaded, where it has.
+            engine: its name.
         """
-        self.shape = _shape(args, weights_bytes)
+        self.shape = _shape(args, weights_bytes, engine)
         boots = priors.boots if priors is not None else ()
         graded = [(likeness(key, past.key) if key is not None else Level.EXACT, past) for past in boots]
         self.graded = sorted(graded, key=lambda pair: pair[0])  # stable: the newest first within a level
@@ -99,8 +101,12 @@ class Likes:
         self._guess = 0.0 if key is not None else _guess(boots)
 
     def count(self, worst: Level = Level.FAMILY) -> int:
-        """How many boots are at least so alike."""
-        return sum(level <= worst for level, _ in self.graded)
+        """How many boots that got ready are at least so alike."""
+        return sum(level <= worst and boot.startup_s is not None for level, boot in self.graded)
+
+    def others(self, worst: Level = Level.FAMILY) -> int:
+        """How many are so alike and did not get ready: they teach the phases that they finished."""
+        return sum(level <= worst for level, _ in self.graded) - self.count(worst)
 
     def of(self, phase: str, occurrence: int = 1, worst: Level = Level.ANY) -> list[OfPhase]:
         """What like boots tell of a phase."""
@@ -202,9 +208,11 @@ def _guess(boots: tuple[PastBoot, ...]) -> float:
     return _GUESS_SAME if len({boot.key.release for boot in boots}) <= 1 else _GUESS_ANY
 
 
-def _shape(args: Mapping[str, Value], weights_bytes: int | None) -> shipped.Shape:
+def _shape(args: Mapping[str, Value], weights_bytes: int | None, engine: str) -> shipped.Shape:
     return shipped.Shape(
-        size=size_class(args, weights_bytes) if args else "small",
+        size=known_size(args, weights_bytes) or "any",
+        cards=cards_of(args) if args else 0,
+        engine=engine,
         ascend=device(args) == "npu",
         nodes=number(args, "nnodes", 1),
         own_draft=has_own_draft(args) or (billions(args) or 0.0) < 100,
@@ -235,7 +243,7 @@ def _observations(
     for one in ones:
         value = measure(one.phase)
         if value is not None:
-            yield Seen(value[0], int(one.level), one.boot.key.exact, value[1]), one.phase.cache
+            yield Seen(value[0], int(one.level), one.boot.key.exact, value[1]), kind_of(one.phase.cache)
 
 
 def _cold_share(seen: list[tuple[Seen, str | None]]) -> float:

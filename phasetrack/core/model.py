@@ -526,6 +526,7 @@ class Range(Fixed):
     mid_s: float
     high_s: float
     runs: int = 0  # like boots behind it; 0: shipped figures alone
+    source: str = ""  # "public starts of models under 16B"; empty where like boots told it
 
 
 @fixed(frozen=True, slots=True)
@@ -592,7 +593,8 @@ class PhaseRow(Fixed):
     silence_from_s: float | None = None  # when the longest silence began
     silence_end_offset: int | None = None  # of the output that ended it
     expected: Range | None = None
-    cache: str | None = None  # "cold" or "warm": page cache of a load, compiled kernels of a capture
+    # "cold" or "warm": page cache of a load, compiled kernels of a capture; "~cold", "~warm" where only its pace tells
+    cache: str | None = None
     note: str = ""  # "finishing (repack, slowest rank)"
     bars: tuple[BarRow, ...] = ()
     ranks: tuple[RankSpan, ...] = ()

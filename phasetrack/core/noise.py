@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from phasetrack.core.key import Level, key_of, likeness
+from phasetrack.core.past import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,14 +33,14 @@ def noise_of(boots: Iterable[PastBoot], known: Snapshot) -> dict[str, Noise]:
     another state: what a cold cache costs is a cause, and no noise. A phase seen too seldom has no entry.
     """
     key = key_of(known)
-    caches = {row.phase: row.cache for row in known.phases}
+    caches = {row.phase: kind_of(row.cache) for row in known.phases}
     times: dict[str, list[float]] = defaultdict(list)
     for boot in boots:
         if key is None or likeness(key, boot.key) > Level.RELEASE:
             continue
         for phase in boot.phases:
             cache = caches.get(phase.phase)
-            if phase.complete and (cache is None or phase.cache in {None, cache}):
+            if phase.complete and (cache is None or kind_of(phase.cache) in {None, cache}):
                 times[phase.phase].append(phase.elapsed_s)
         gaps = [phase.gap_s for phase in boot.phases if phase.gap_s is not None]
         if gaps:

@@ -28,14 +28,14 @@ LEAD, TAIL = "lead", "tail"
 _NO_WORK = {"ready", "serving"}
 
 _GIB = 2**30
-# Seconds per GiB and rank that only pages in memory reach: 0.1 on a machine that reads its disk at 0.66.
+# Seconds per GiB and rank that hardly a disk reaches: 0.1 from memory on a machine that reads its disk at 0.66.
 _WARM_S_PER_GIB = 0.25
 # A load so many times slower than the fastest of the same boot on the same machine did not find its pages there.
 _COLD_TIMES = 2.5
-# Read from storage at least this share of the weights: cold, whatever the time.
-_COLD_READ = 0.5
-# A capture whose first size took so long, and so many times a later one, compiled kernels first: 43 s against
-# 0.1 s in a recorded cold start; 1 s against 0.1 s warm.
+# Read from storage at least this share of the weights: cold, whatever the time; at most that: warm.
+_COLD_READ, _WARM_READ = 0.5, 0.1
+# A capture whose first size took so long, and so many times a later one, most likely compiled kernels first: 43 s
+# against 0.1 s in a recorded cold start; 1 s against 0.1 s warm.
 _COLD_FIRST_S, _COLD_FIRST_TIMES = 8.0, 8.0
 # Activities that run only where nothing was compiled before.
 _COMPILES = {"deep_gemm", "flashinfer_jit", "nvcc", "jit"}
@@ -193,48 +193,60 @@ def when_reached(points: list[tuple[float, float]], fraction: float) -> float:
 
 
 def cache_of(known: Snapshot, row: PhaseRow, fastest_s: float | None = None) -> str | None:
-    """Whether a phase found its caches filled: ``cold``, ``warm``, or None where nothing tells.
+    """Whether a phase found its caches filled; None where nothing tells.
+
+    ``cold`` and ``warm`` where the log names a compiler or the system counted what was read from storage; ``~cold``
+    and ``~warm`` where only the phase's pace speaks for it, which sorts boots into kinds and proves nothing.
 
     Args:
         known: everything, for facts, activities and evidence.
         row: the phase.
         fastest_s: the least time that the same boot took in this phase, where one is known.
     """
-    if row.phase in LOADS:
-        return row.cache or _page_cache(known, row, fastest_s)
-    if row.phase in GRAPHS or row.phase == "warmup":
-        return row.cache or _compiled(known, row)
-    return None
+    found = row.cache
+    if found is None and row.phase in LOADS:
+        found = _page_cache(known, row, fastest_s)
+    elif found is None and (row.phase in GRAPHS or row.phase == "warmup"):
+        found = _compiled(known, row)
+    late = row.expected is not None and (row.elapsed_s or 0.0) > row.expected.high_s + 1
+    return None if found == "~warm" and late else found
+
+
+def kind_of(cache: str | None) -> str | None:
+    """``cold`` or ``warm``, shown or guessed."""
+    return None if cache is None else cache.lstrip("~")
 
 
 def _page_cache(known: Snapshot, row: PhaseRow, fastest_s: float | None) -> str | None:
     weights = known.facts.get("weights_bytes" if row.phase == "target_load" else "draft_weights_bytes")
     if not isinstance(weights, int) or weights < _GIB or row.status is not Status.DONE:
         return None
-    took = sum(step.elapsed_s for step in steps_of(row, row.ended_s or 0.0, complete=True) if step.name != TAIL)
-    took = took or row.elapsed_s or 0.0
-    if _read_bytes(known) >= _COLD_READ * weights * max(row.ranks_seen, 1):
+    read, whole = _read_bytes(known), weights * max(row.ranks_seen, 1)
+    if read is not None and read >= _COLD_READ * whole:
         return "cold"
+    took = sum(step.elapsed_s for step in steps_of(row, row.ended_s or 0.0, complete=True) if step.name != TAIL)
+    took = (took or row.elapsed_s or 0.0) + (row.skew_s or 0.0)  # a slower rank may have read until its end
     if took * _GIB / weights <= _WARM_S_PER_GIB:
-        return "warm"
+        return "warm" if read is not None and read <= _WARM_READ * whole else "~warm"
     slow = fastest_s is not None and (row.elapsed_s or 0.0) >= _COLD_TIMES * max(fastest_s, 1.0)
-    return "cold" if slow else None
+    return "~cold" if slow else None
 
 
-def _read_bytes(known: Snapshot) -> int:
+def _read_bytes(known: Snapshot) -> int | None:
+    """What all processes read from storage; None where nobody counted."""
     processes = known.evidence.processes if known.evidence is not None else ()
-    return sum(process.read_bytes or 0 for process in processes)
+    counted = [process.read_bytes for process in processes if process.read_bytes is not None]
+    return sum(counted) if counted else None
 
 
 def _compiled(known: Snapshot, row: PhaseRow) -> str | None:
     if any(_compiled_in(known, row.phase)):
         return "cold"
-    bars = [bar for bar in leading_bars(row) if bar.total and bar.total >= 4]
-    if not bars:
-        return None
+    bars = [bar for bar in leading_bars(row) if bar.total and bar.total >= 4 and bar.done > 0]
     if any(_waited_first(bar) for bar in bars):
-        return "cold"
-    return "warm" if row.status is Status.DONE else None
+        return "~cold"
+    full = bars and all(bar.done >= (bar.total or 0.0) for bar in bars)
+    return "~warm" if full and row.status is Status.DONE else None
 
 
 def _compiled_in(known: Snapshot, phase: str) -> list[bool]:

@@ -3,16 +3,27 @@
 From 186 public logs (89 SGLang, 97 vLLM, 16 repositories, 2024 to 2026), by size of the model; typical seconds
 and how far apart starts lie, as the standard deviation of log-seconds. They are wide because they must be: half
 of the starts are one team's Ascend machines, most others one GPU, and no log tells what disk it read from. An
-answer that rests on these alone is marked as ``prior``.
+answer that rests on these alone is marked as ``prior``. The figures are SGLang's: of another engine they speak of
+the loads only, which read the same files. A load is judged where the size of the model is known.
 """
 
 from __future__ import annotations
 
+from math import exp, log, sqrt
 from typing import NamedTuple
 
-SOURCE = "public starts of this size"
+from phasetrack.core.state import LOADS
 
 SIZES = ("small", "medium", "large", "huge")
+_OF_SIZE = {
+    "small": "of models under 16B", "medium": "of models of 16B to 130B", "large": "of models of 130B to 300B",
+    "huge": "of models of 300B and more", "any": "of any size",
+}  # fmt: skip
+# How likely each size is where nothing tells it, by the number of cards; before even these are known: as often as
+# seen.
+_LIKELY = ((1, (0.85, 0.15, 0.0, 0.0)), (7, (0.4, 0.5, 0.1, 0.0)), (8, (0.1, 0.3, 0.3, 0.3)))
+_LIKELY_BEYOND, _LIKELY_EVER = (0.0, 0.1, 0.3, 0.6), (0.4, 0.2, 0.1, 0.3)
+SGLANG = "sglang"
 
 
 class Figure(NamedTuple):
@@ -49,6 +60,9 @@ _INNER_DRAFT_SHARE, _INNER_DRAFT_SPREAD = 0.33, 0.7
 # Joining over several nodes waits for the slowest of them.
 _NODES_DIST_INIT = Figure(5, 1.4, 21)
 
+# vLLM's "Profile and KV cache" runs the model once and compiles it: 19 and 38 s in two starts of 8B.
+_OTHER_KV = Figure(22, 0.9, 2)
+
 # What no phase claims, behind each phase: 15 % of the time of small starts.
 GAP = Figure(0.6, 0.9, 89)
 # After the last capture the main process wakes up, and with several tokenizer workers waits for the slowest.
@@ -69,7 +83,9 @@ LEAD_SPREAD, TAIL_SPREAD = 1.2, 1.3
 class Shape(NamedTuple):
     """What of a start decides which figures apply."""
 
-    size: str = "small"
+    size: str = "any"  # of SIZES, or any: not known
+    cards: int = 0  # 0: not known
+    engine: str = SGLANG
     ascend: bool = False
     nodes: int = 1
     own_draft: bool = True
@@ -79,6 +95,10 @@ class Shape(NamedTuple):
 
 def figure(phase: str, shape: Shape) -> Figure:
     """The shipped figure of a phase."""
+    if phase == "kv_cache" and shape.engine != SGLANG:
+        return _OTHER_KV
+    if shape.size == "any":
+        return _blend(phase, shape)
     k = SIZES.index(shape.size)
     if phase == "warmup" and shape.ascend:
         return _WARMUP_ON_ASCEND
@@ -90,6 +110,42 @@ def figure(phase: str, shape: Shape) -> Figure:
         target = _PHASES["target_load"][k]
         return Figure(target.typical_s * _INNER_DRAFT_SHARE, _INNER_DRAFT_SPREAD, 21)
     return _PHASES.get(phase, (GAP, GAP, GAP, GAP))[k]
+
+
+def _blend(phase: str, shape: Shape) -> Figure:
+    """One wide figure for a start of unknown size."""
+    ones = [
+        (weight, figure(phase, shape._replace(size=size)))
+        for size, weight in zip(SIZES, _likely(shape.cards), strict=True)
+        if weight
+    ]
+    middle = sum(weight * log(one.typical_s) for weight, one in ones)
+    square = sum(weight * (one.spread**2 + (log(one.typical_s) - middle) ** 2) for weight, one in ones)
+    return Figure(exp(middle), sqrt(square), sum({one.typical_s: one.n for _, one in ones}.values()))
+
+
+def _likely(cards: int) -> tuple[float, ...]:
+    if not cards:
+        return _LIKELY_EVER
+    return next((weights for most, weights in _LIKELY if cards <= most), _LIKELY_BEYOND)
+
+
+def speaks_of(phase: str, shape: Shape) -> bool:
+    """Whether a phase of such a start can be judged by the shipped figures."""
+    if phase in LOADS:
+        return shape.size != "any"
+    return shape.engine == SGLANG
+
+
+def starts(shape: Shape) -> str:
+    """Which starts the figures are of."""
+    engine = "" if shape.engine == SGLANG else "of SGLang "
+    return f"public starts {engine}{_OF_SIZE[shape.size]}"
+
+
+def source(shape: Shape) -> str:
+    """The same with their number."""
+    return f"{starts(shape)}, n = {figure('target_load', shape).n}"
 
 
 def gap(phase: str, shape: Shape) -> Figure:

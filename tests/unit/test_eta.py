@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from phasetrack.core.eta import Told, estimate
+from phasetrack.core.forecast import expected
 from phasetrack.core.likes import Likes
 from phasetrack.core.model import BarRow, Chunk, Outcome, PastBoot, Priors, Status, Tick, VerdictState
 from phasetrack.core.pace import pace
@@ -39,22 +40,78 @@ def test_before_the_first_line_the_last_boots_here_are_the_best_guess():
     one = launch(9)
     eta = polled(one, 5, PLAIN).eta
     assert eta.basis == "learned"
-    assert eta.source == "the last 4 boots here"
+    assert eta.source == "the last 4 ready boots here"
     assert eta.low_s <= one.ready_s - 5 <= eta.high_s
 
 
-def test_a_log_of_something_else_gets_no_estimate():
+@pytest.mark.parametrize("text", [b"this is a build log\n" * 5000, bytes(range(1, 256)) * 20])
+def test_a_log_of_something_else_gets_no_estimate(text):
     tracker = Tracker(patterns(), "other.log")
-    tracker.feed(Chunk(b"this is a build log\n" * 5000))
+    tracker.feed(Chunk(text))
     assert tracker.snapshot(BEGAN_S).eta is None
+
+
+def test_a_boot_that_failed_is_not_counted_as_one_like_which_this_one_gets_ready():
+    failed = replace(learned(launch(1)), outcome="failed", startup_s=None)
+    before = polled(launch(9), 5, Priors((failed, *history(launch()).boots))).eta
+    assert (before.runs, before.source) == (1, "the last ready boot here and public starts of any size, n = 76")
+    eta = polled(launch(9), 35, Priors((failed,))).eta
+    assert (eta.basis, eta.runs) == ("prior", 0)
+    assert eta.source == (
+        "the finished phases of 1 boot here that did not get ready and public starts of models of 300B and more, n = 24"
+    )
+
+
+def unnamed(tp: int) -> str:
+    return f"""
+        42:00     | {args(model_path="/srv/models/m", tp_size=tp)}
+        42:10     | Init torch distributed begin.
+        42:11     | Init torch distributed ends. elapsed=1.00 s, mem usage=0.09 GB
+        42:11     | Load weight begin. avail mem=139.13 GB
+    """
+
+
+LOADED = """
+        42:14     | Load weight end. elapsed=3 s, type=Llama, avail mem=130 GB, mem usage=8.52 GB.
+"""
+
+
+def test_a_load_is_judged_by_the_size_of_the_weights_or_not_at_all():
+    early = talk(unnamed(2), open_end=True).snapshot
+    load = next(row for row in early.phases if row.phase == "target_load")
+    assert load.expected is None
+    assert early.eta.source == "public starts of any size, n = 52"
+    later = talk(unnamed(2) + LOADED, open_end=True).snapshot
+    load = next(row for row in later.phases if row.phase == "target_load")
+    assert load.expected.source == "public starts of models under 16B"
+    assert later.eta.source == "public starts of models under 16B, n = 30"
+
+
+def test_the_first_estimate_ever_does_not_jump_once_the_number_of_cards_is_known():
+    one = recording("07b-tp2-eagle3-pipe")
+    lines = one.splitlines(keepends=True)
+    at = next(k for k, line in enumerate(lines) if b"server_args=" in line)
+    eta = hear(b"".join(lines[: at + 1]), open_end=True).snapshot.eta
+    assert eta.low_s < 58 < eta.high_s
+    assert eta.low_s < eta.mid_s < eta.high_s
+
+
+def test_the_shipped_figures_say_of_another_engine_only_what_its_loads_take():
+    known = Likes(None, {"model_path": "/srv/m-8b", "tp_size": 1}, None, engine="vllm")
+    assert expected(known, "target_load", 1).source == "public starts of SGLang of models under 16B"
+    assert expected(known, "kv_cache", 1) is None
+    assert expected(known, "bootstrap", 1) is None
+    assert known.body("kv_cache")[0].law.median_s > 10
+    ours = Likes(None, {"model_path": "/srv/m-8b", "tp_size": 1}, None)
+    assert expected(ours, "kv_cache", 1).source == "public starts of models under 16B"
 
 
 @pytest.mark.parametrize(
     ("priors", "basis", "source"),
     [
-        (None, "prior", "public starts of this size (n = 24)"),
+        (None, "prior", "public starts of models of 300B and more, n = 24"),
         (PLAIN, "learned", "4 like boots"),
-        (history(launch()), "learned", "1 like boot"),
+        (history(launch()), "learned", "1 like boot and public starts of models of 300B and more, n = 24"),
     ],
 )
 def test_an_estimate_names_its_source(priors, basis, source):
@@ -118,7 +175,7 @@ def test_longer_than_all_like_boots_is_overdue_and_no_number():
 def test_a_first_start_is_overdue_only_beyond_nearly_all_that_is_known():
     one = launch(9, silent=3000)
     assert polled(one, 400).eta.basis == "prior"
-    assert polled(one, 2500).eta.basis == "overdue"
+    assert polled(one, 1000).eta.basis == "overdue"
 
 
 def test_a_bar_that_stands_adds_what_it_stood_and_says_nothing_of_the_items_to_come():

@@ -13,6 +13,13 @@ ARGS = {
 }
 
 
+def test_a_boot_of_another_engine_is_like_in_nothing():
+    ours, theirs = key_of_args(ARGS, engine="sglang"), key_of_args(ARGS, engine="vllm")
+    assert ours == key_of_args(ARGS)
+    assert likeness(ours, theirs) is likeness(theirs, ours) is Level.ANY
+    assert likeness(theirs, key_of_args(ARGS, engine="vllm")) is Level.EXACT
+
+
 def key(gpu: str = "", gpu_bytes: int | None = None, **changed: object):
     return key_of_args({**ARGS, **changed}, gpu=gpu, gpu_bytes=gpu_bytes)
 

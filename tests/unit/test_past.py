@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from phasetrack.core.past import KNOTS, past_of, remembered, uid_of
+from phasetrack.core.model import EvidenceSample, ProcessSample, Range
+from phasetrack.core.past import KNOTS, cache_of, past_of, remembered, uid_of
 from tests.talk import args, hear, recording, recordings, talk
 
 READY = sorted(name for name in recordings() if hear(recording(name)).snapshot.startup_s is not None)
@@ -86,21 +89,63 @@ def test_the_time_after_a_full_bar_is_a_step_of_its_own():
     ]
 
 
-def test_a_capture_that_compiled_first_is_cold_and_one_that_did_not_is_warm():
+def test_a_capture_that_waited_for_its_first_size_may_be_cold_and_one_that_did_not_may_be_warm():
     cold = past_of(hear(recording("16a-eagle3-file-coldjit")).snapshot)
     warm = past_of(hear(recording("02-plain-pty")).snapshot)
-    assert phase_of(cold, "target_graph").cache == "cold"
-    assert phase_of(warm, "target_graph").cache == "warm"
+    assert phase_of(cold, "target_graph").cache == "~cold"
+    assert phase_of(warm, "target_graph").cache == "~warm"
 
 
-def test_a_load_at_the_speed_of_memory_is_warm_and_one_at_the_speed_of_a_disk_may_be_anything():
-    assert phase_of(past_of(hear(recording("02-plain-pty")).snapshot), "target_load").cache == "warm"
+def test_a_load_at_the_speed_of_memory_may_be_warm_and_one_at_the_speed_of_a_disk_may_be_anything():
+    assert phase_of(past_of(hear(recording("02-plain-pty")).snapshot), "target_load").cache == "~warm"
     assert phase_of(past_of(hear(recording("01-plain-file")).snapshot), "target_load").cache is None
 
 
 def test_a_stopped_process_is_no_compiler():
     past = past_of(hear(recording("06f-sigstop-60s-in-graph-capture")).snapshot)
-    assert phase_of(past, "target_graph").cache == "warm"
+    assert phase_of(past, "target_graph").cache is None
+
+
+@pytest.mark.parametrize(("read_gib", "cache"), [(0, "warm"), (4, "~warm"), (8, "cold")])
+def test_what_was_read_from_storage_shows_whether_the_pages_were_there(read_gib, cache):
+    known = hear(recording("02-plain-pty")).snapshot
+    process = ProcessSample(7, 1, "sglang::scheduler", "rank", "", "R", read_bytes=read_gib << 30)
+    row = replace(next(row for row in known.phases if row.phase == "target_load"), cache=None, expected=None)
+    known = replace(known, evidence=EvidenceSample(0.0, (process,)))
+    assert cache_of(known, row) == cache
+
+
+def capture(end: str, *inside: str) -> str:
+    lines = "".join(f"\n        {line}" for line in inside)
+    return f"""
+        42:00     | {args(model_path="/srv/models/m-8b", tp_size=1)}
+        42:19     | Memory pool end. avail mem=12.19 GB
+        42:20     | Capture cuda graph begin. This can take up to several minutes. avail mem=11.90 GB{lines}
+        {end}     | Capture cuda graph end. Time elapsed: 30 s. mem usage=0.41 GB. avail mem=11.79 GB.
+        43:59     | The server is fired up and ready to roll!
+    """
+
+
+def test_a_cache_is_called_cold_where_the_log_names_a_compiler_and_never_for_its_time_alone():
+    named = capture(
+        "43:40",
+        "42:21     | Loading JIT ops: batch_decode_dtype_q_f16",
+        "43:20     | Finished loading JIT ops: batch_decode_dtype_q_f16",
+    )
+    assert phase_of(past_of(talk(named).snapshot), "target_graph").cache == "cold"
+    assert phase_of(past_of(talk(capture("43:40")).snapshot), "target_graph").cache is None
+
+
+def test_a_bar_of_which_no_step_was_seen_tells_no_cache():
+    bar = "          | Capturing batches (bs=160 avail_mem=11.90 GB):   0%|          | 0/23 [00:00<?, ?it/s]"
+    assert phase_of(past_of(talk(capture("43:40", bar)).snapshot), "target_graph").cache is None
+
+
+def test_a_phase_longer_than_usual_is_never_taken_for_warm():
+    known = hear(recording("02-plain-pty")).snapshot
+    row = next(row for row in known.phases if row.phase == "target_graph")
+    assert cache_of(known, replace(row, cache=None)) == "~warm"
+    assert cache_of(known, replace(row, cache=None, expected=Range(0.5, 1.0, (row.elapsed_s or 0) - 2))) is None
 
 
 def test_a_log_without_arguments_or_without_times_teaches_nothing():
