@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 # model_path='x', … or 'model_path': 'x', …; a value may be quoted, bracketed, or bare up to the next key
 # (the bare form is spelt so that no character is looked at twice: a line holds 380 arguments)
-_QUOTED = r"'[^'\\]*+(?:\\.[^'\\]*+)*+'|\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\""
+_QUOTED = r"'[^'\\]*+(?:\\.[^'\\]*+)*'|\"[^\"\\]*+(?:\\.[^\"\\]*+)*\""
 _CALL = re.compile(
     rf"(?<!\w)(?P<key>[A-Za-z_]\w*)=(?P<value>(?:{_QUOTED})(?=, [A-Za-z_]\w*=|\)?\Z)"
-    r"|[^,]*?(?=\)?\Z)|[^,]*+(?:,(?! [A-Za-z_]\w*=)[^,]*?(?=,|\)?\Z))*+)"
+    r"|[^,]*?(?=\)?\Z)|[^,]*+(?:,(?! [A-Za-z_]\w*=)[^,]*?(?=,|\)?\Z))*)"
 )
 _DICT = later(
     rf"'(?P<key>[A-Za-z_]\w*)': (?P<value>(?:{_QUOTED})(?=, '[A-Za-z_]\w*': |\}}?\Z)"
-    r"|[^,]*?(?=\}?\Z)|[^,]*+(?:,(?! '[A-Za-z_]\w*': )[^,]*?(?=,|\}?\Z))*+)"
+    r"|[^,]*?(?=\}?\Z)|[^,]*+(?:,(?! '[A-Za-z_]\w*': )[^,]*?(?=,|\}?\Z))*)"
 )
 # SpeculativeConfig(method='eagle3', model='d', num_spec_tokens=3)
 _NESTED = re.compile(r"\b(?P<name>[A-Z]\w{0,60}+)\((?:[^()]|\([^()]{0,400}+\)){0,2000}+\)")
