@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # A bar, a carriage return, and something else than a line feed behind it.
 _TEXT = rb"[^%\x00-\x1f\[\]\x7f]"
-_RUN = re.compile(rb"(?:%b{0,400}%%%b{0,400}\[%b{0,200}\]\r++(?=[^\n]))++" % (_TEXT, _TEXT, _TEXT))
+_RUN = re.compile(rb"(?>(?:%b{0,400}%%%b{0,400}\[%b{0,200}\]\r++(?=[^\n]))+)" % (_TEXT, _TEXT, _TEXT))
 # Loading safetensors checkpoint shards:  33% Completed | 1/3 [00:01<00:03,  1.74s/it]
 _FRAME = re.compile(
     rb"([^%]*?)\s{0,40}\d{1,3}%(?: Completed)? ?\|(?:[^|]*\|)?\s*"

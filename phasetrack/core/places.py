@@ -54,7 +54,7 @@ DOMAIN = re.compile(
 QUOTED_PATH = re.compile(r"(?P<quote>['\"])(?P<path>~?/[^'\"\n]*)(?P=quote)")
 PATH = re.compile(
     r"(?<![\w./:@%~\]>-])(?P<path>(?:~[\w.-]{0,64}/|/)"
-    r"(?:[^\s/'\"`,;:()\[\]{}<>|=*?]+/)*+[^\s/'\"`,;:()\[\]{}<>|=*?]*+)"
+    r"(?>(?:[^\s/'\"`,;:()\[\]{}<>|=*?]+/)*)[^\s/'\"`,;:()\[\]{}<>|=*?]*+)"
 )
 # What an access line asks for is a route of the server.
 ROUTE = re.compile(r"(?:GET|POST|PUT|DELETE|HEAD|PATCH|OPTIONS) \Z")

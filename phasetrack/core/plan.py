@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 # model_path='x', … or 'model_path': 'x', …; a value may be quoted, bracketed, or bare up to the next key
 # (the bare form is spelt so that no character is looked at twice: a line holds 380 arguments)
 _QUOTED = r"'[^'\\]*+(?:\\.[^'\\]*+)*'|\"[^\"\\]*+(?:\\.[^\"\\]*+)*\""
+# CudaGraphConfig(decode=PhaseConfig(backend='full', bs=[1, 2]), …): one value, whatever keys are inside
+_WHOLE = r"[A-Z]\w{0,60}\((?>(?:[^()]++|\((?>(?:[^()]++|\([^()]*+\))*)\))*)\)"
 _CALL = re.compile(
-    rf"(?<!\w)(?P<key>[A-Za-z_]\w*)=(?P<value>(?:{_QUOTED})(?=, [A-Za-z_]\w*=|\)?\Z)"
+    rf"(?<!\w)(?P<key>[A-Za-z_]\w*)=(?P<value>(?:{_QUOTED}|{_WHOLE})(?=, [A-Za-z_]\w*=|\)?\Z)"
     r"|[^,]*?(?=\)?\Z)|[^,]*+(?:,(?! [A-Za-z_]\w*=)[^,]*?(?=,|\)?\Z))*)"
 )
 _DICT = later(
@@ -29,7 +31,7 @@ _DICT = later(
     r"|[^,]*?(?=\}?\Z)|[^,]*+(?:,(?! '[A-Za-z_]\w*': )[^,]*?(?=,|\}?\Z))*)"
 )
 # SpeculativeConfig(method='eagle3', model='d', num_spec_tokens=3)
-_NESTED = re.compile(r"\b(?P<name>[A-Z]\w{0,60}+)\((?:[^()]|\([^()]{0,400}+\)){0,2000}+\)")
+_NESTED = re.compile(r"\b(?P<name>[A-Z]\w{0,60}+)\((?>(?:[^()]|\([^()]{0,400}+\)){0,2000})\)")
 _METHOD = re.compile(r"\bmethod='(?P<method>[^']*)'")
 _INT = re.compile(r"[+-]?\d{1,18}\Z")
 _FLOAT = re.compile(r"[+-]?\d{0,18}\.\d+(?:e[+-]?\d\d?)?\Z|[+-]?\d{1,18}e[+-]?\d\d?\Z")

@@ -26,8 +26,8 @@ from phasetrack.core.segments import plain
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_RANK = r"(?:(?: [A-Z][A-Z_]{0,20}\d{1,5}){1,8}+| encode_server| encode_dp_worker\[\d{1,5}\])?+"
-_CLOCK = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?+"
+_RANK = r"(?>(?:(?: [A-Z][A-Z_]{0,20}\d{1,5}){1,8}| encode_server| encode_dp_worker\[\d{1,5}\])?)"
+_CLOCK = r"(\d\d):(\d\d):(\d\d)(?>(?:[.,](\d{1,9}))?)"
 
 # [2026-11-30 15:42:03.123 DP1 PP0 TP3 EP3], [14:39:07 TP1] (0.2.15 to 0.3.3)
 _ENGINE = re.compile(rf"\[(?:(\d{{4}})-(\d\d)-(\d\d)[ T])?{_CLOCK}({_RANK})\] ?")
@@ -56,7 +56,7 @@ _RAY = later(r"\(([A-Za-z_][\w.:-]*(?:\([^()]*\))?(?: [\w.:]+)*? pid=\d+)(?:, ip
 _PROCESS = later(
     r"\((?P<process>(?P<kind>APIServer|ApiServer|DPCoordinator|DPSupervisor|EngineCore|VllmWorkerProcess|VllmWorker|Worker"
     r"|RayWorkerWrapper|RayWorkerVllm|RayWorkerProc|MainProcess|SpawnProcess|ForkProcess)"
-    r"(?P<tail>(?:[_: -](?:rank=)?[A-Z]{0,6}\d{1,5}){0,8}+) pid=(?P<pid>\d{1,10}))(?:, ip=[^)]{0,60})?\)(?: |\Z)"
+    r"(?P<tail>(?>(?:[_: -](?:rank=)?[A-Z]{0,6}\d{1,5}){0,8})) pid=(?P<pid>\d{1,10}))(?:, ip=[^)]{0,60})?\)(?: |\Z)"
 )
 _REPEATED = later(r" ?\[repeated \d+x across (?:cluster|all nodes)\].*\Z")
 _TORCHRUN = later(r"\[(?:rank|default)(\d+)\]:\s?")

@@ -26,7 +26,7 @@ _WORD = (
 _NAME = rf"(?<![\w.-])(?P<name>[\w.-]*{_WORD}(?:_?(?:id|value))?"
 _VALUE = (
     r"(?P<value>\\(?P<quote>['\"]).*?\\(?P=quote)"  # inside a text that is itself quoted
-    r"|'(?:[^'\\]|\\.)*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)"  # a line may be cut before the closing quote
+    r"|'(?>(?:[^'\\]|\\.)*)(?:'|\Z)|\"(?>(?:[^\"\\]|\\.)*)(?:\"|\Z)"  # a line may be cut before the closing quote
     r"|\[[^\]\n]*\]?|[^\s,;&'\")\]}]+)"
 )
 # api_key='…', 'api_key': '…', HF_TOKEN=…; --api-key …, '--api-key', '…'

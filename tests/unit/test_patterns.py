@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from phasetrack.core.model import Chunk, Role, Where
 from phasetrack.core.patterns import load_pack, merge
 from phasetrack.core.tracker import Tracker
 from phasetrack.errors import PatternError
-from tests.talk import patterns
+from tests.talk import ROOT, patterns
 
 HEAD = '[pack]\nschema = 1\nengine = "mine"\ntitle = "Mine"\n'
 
@@ -149,3 +151,11 @@ def test_a_users_rule_that_takes_too_long_is_switched_off_and_said(item, line):
     tracker.feed(Chunk(f"{begin}{line}\nValueError: {line}\n{line}: x\n".encode()))
     found = {warning.id: warning.message for warning in tracker.snapshot().warnings}
     assert "Rule mine.load was switched off" in found["off.mine.load"]
+
+
+def test_no_group_is_repeated_possessively():
+    """CPython up to 3.11.3 keeps what a repetition took that failed midway; it reads atomic groups rightly."""
+    sources = [*ROOT.glob("phasetrack/**/*.py"), *ROOT.glob("patterns/*.toml")]
+    lines = [(path.name, line) for path in sources for line in path.read_text(encoding="utf-8").splitlines()]
+    assert len(sources) > 50
+    assert [each for each in lines if re.search(r"(?<!\\)\)(?:[*+?]|\{\d*,\d*\})\+", each[1])] == []
