@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from phasetrack.core import plan, tracks
 from phasetrack.core.blame import Blame, first_cause
 from phasetrack.core.model import Basis, BootSummary, Outcome, Record, Role, Warned, Where
+from phasetrack.core.quotes import Quotes, Said, tells_of_an_end
 from phasetrack.core.shortfall import shards_named, shortfalls
 from phasetrack.core.state import (
     GRAPHS,
@@ -85,6 +86,7 @@ class Machine:
         self._reading = reading
         self._engines = frozenset(patterns.packages.values())
         self._blame = Blame(patterns, kind_of)
+        self._quotes = Quotes()
         self._records: list[Record] = []
         # frames before any boot, and their times
         self._held: deque[tuple[Event, float | None]] = deque(maxlen=_BARS_HELD)
@@ -96,6 +98,11 @@ class Machine:
     def is_failing(self) -> bool:
         """Whether a failing record is open, of any server: its lines are not complete."""
         return self._blame.is_failing
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether the next lines decide what lines before them were."""
+        return self._quotes.is_unsure
 
     def last_words(self, boot: Boot | None) -> Failure | None:
         """An uncaught exception from outside the engine with which the log ends; None where it does not."""
@@ -114,6 +121,9 @@ class Machine:
         self._brush = None
         event = self._as_read(event)
         rule = event.rule
+        said = self._quotes.read(event)
+        if said is not Said.OWN and self._is_quoted(event, said):
+            return self._records
         at = self.state.clock.at(event.prefix, known=rule is not None and not rule.generic)
         self._place, self._at_s = event.place, at
         if event.prefix.foreign:
@@ -123,6 +133,38 @@ class Machine:
         else:
             self._known(event, at)
         return self._records
+
+    def _is_quoted(self, event: Event, said: Said) -> bool:
+        """Whether a line within a quote tells nothing; the last one takes back what those before it told."""
+        boot = self._boot_of(event)
+        if said is Said.DOUBTFUL and boot is not None and event.bar is None and tells_of_an_end(event.rule):
+            self._quotes.doubt(event, boot, boot.heard_s)
+            return False
+        self._place = event.place
+        self.state.unmatched_lines += not event.open
+        if said is Said.LAST:
+            self._take_back(event)
+        return True
+
+    def _take_back(self, event: Event) -> None:
+        """The server was not at its end: lines in doubt said so."""
+        found = self._quotes.take_back(event)
+        if found is None:
+            return
+        boot, changed = found
+        self._blame.forget(event.prefix.server, boot)
+        if changed:
+            self._tell("outcome", boot, {"outcome": str(boot.outcome)})
+
+    def _weigh(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
+        """Ask of a line outside all quotes whether the server is at its end."""
+        if self._quotes.is_alive(event, rule, at):
+            self._take_back(event)
+        elif tells_of_an_end(rule) and (rule.role is Role.END or rule.fatal or rule.hang):
+            if event.continued:
+                self._quotes.doubt(event, boot, boot.heard_s)
+            elif not rule.hang:
+                self._quotes.certain(event)
 
     def _as_read(self, event: Event) -> Event:
         """A line as the engine of its boot reads it: another engine's own words mean nothing there."""
@@ -163,6 +205,8 @@ class Machine:
             self.state.unmatched_lines += 1
         if boot is not None:
             boot.stamped += boot.has_form(event.prefix)
+            if not event.continued:
+                self._quotes.hear(event, boot)
             self._hear(boot, at, stamped=event.prefix.stamp_s is not None)
 
     def _known(self, event: Event, at: float | None) -> None:
@@ -186,6 +230,8 @@ class Machine:
         if not rule.generic:
             rule_versions(boot, rule)
         self._hear(boot, at, stamped=event.prefix.stamp_s is not None)
+        if self._quotes.is_unsure or tells_of_an_end(rule):
+            self._weigh(boot, event, rule, at)
         self._act(boot, event, rule, at if at is not None else boot.heard_s)
 
     def _act(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
@@ -363,6 +409,7 @@ class Machine:
                 self.state.kept = old
             self.state.past.append(summarize_boot(old))
             self._blame.forget(tag, old)
+            self._quotes.forget(tag)
 
     def _note_preamble(self, event: Event, at: float | None) -> None:
         """Remember the first stamped line of each writer that may already be its next boot's."""
