@@ -155,7 +155,9 @@ def test_a_users_rule_that_takes_too_long_is_switched_off_and_said(item, line):
 
 def test_no_group_is_repeated_possessively():
     """CPython up to 3.11.3 keeps what a repetition took that failed midway; it reads atomic groups rightly."""
-    sources = [*ROOT.glob("phasetrack/**/*.py"), *ROOT.glob("patterns/*.toml")]
+    sources = [
+        path for where in ("phasetrack/**/*.py", "tests/**/*.py", "patterns/*.toml") for path in ROOT.glob(where)
+    ]
     lines = [(path.name, line) for path in sources for line in path.read_text(encoding="utf-8").splitlines()]
     assert len(sources) > 50
     assert [each for each in lines if re.search(r"(?<!\\)\)(?:[*+?]|\{\d*,\d*\})\+", each[1])] == []

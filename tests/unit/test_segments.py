@@ -240,7 +240,7 @@ class BulkLines:
     """Takes lines that read "bulk 7"."""
 
     def step(self, buffer, position):
-        run = re.compile(rb"(?:bulk \d+\n)++").match(buffer, position)
+        run = re.compile(rb"(?>(?:bulk \d+\n)+)").match(buffer, position)
         return None if run is None else (run.end(), run[0].count(b"\n"))
 
 
