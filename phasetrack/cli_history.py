@@ -60,7 +60,10 @@ def show(
     found = _store().boot(boot)
     if found is None:
         raise UsageError(f"no boot {boot} in the history ('phasetrack history list' lists them)")
-    sys.stdout.write(dumps(boot_json(found)) + "\n" if json else show_text(found))
+    if json:
+        sys.stdout.write(dumps(boot_json(found)) + "\n")
+    else:
+        sys.stdout.write(show_text(found, load_patterns(None).phases_of(found.engine)))
 
 
 @history_app.command("import")

@@ -224,6 +224,8 @@ class Machine:
         self._note_preamble(event, at)
         boot = self._boot_for(event, at, rule)
         if boot is None:
+            if rule.role is Role.FACT and "version" in event.fields:
+                self.state.banner = rule.engine, event.fields["version"]
             return
         boot.landmarks += 1
         boot.stamped += boot.has_form(event.prefix)
@@ -299,7 +301,10 @@ class Machine:
         if boot is None:
             return None if rule.generic or rule.where is Where.ECHO else self._open_boot(event, at, rule.engine)
         if opens(rule):
-            return boot if self._goes_on(boot, event, at, rule) else self._open_boot(event, at, rule.engine)
+            if not self._goes_on(boot, event, at, rule):
+                return self._open_boot(event, at, rule.engine)
+            self._know_opened(boot)
+            return boot
         if boot.is_over or boot.ready is not None:
             return self._after_end(boot, event, at, rule)
         return boot
@@ -332,6 +337,7 @@ class Machine:
         if boot is not None and same and self._is_same_start(boot, args, at, event.prefix.server):
             if not boot.args or plan.number(args, "node_rank", 0) < plan.number(boot.args, "node_rank", 0):
                 self._set_args(boot, args)
+            self._know_opened(boot)
             boot.nodes.add(plan.number(args, "node_rank", 0))
             return boot
         boot = self._open_boot(event, at, rule.engine)
@@ -361,6 +367,12 @@ class Machine:
     def _is_other_node(self, boot: Boot, args: dict[str, Value]) -> bool:
         return self._is_of_cluster(boot, args) and plan.number(args, "node_rank", 0) not in boot.nodes
 
+    def _know_opened(self, boot: Boot) -> None:
+        """A line that opens starts, behind the first ones of its boot."""
+        if not boot.opened and boot.phase == "bootstrap":
+            self._tell("phase", boot, {"phase": "bootstrap"})
+        boot.opened = True
+
     def _set_args(self, boot: Boot, args: dict[str, Value]) -> None:
         boot.args = args
         own = self._patterns.own_phases.get(boot.engine)
@@ -384,6 +396,9 @@ class Machine:
         now, self._place = self._place, held[0][0].place if held else self._place
         self.state.count += 1
         boot = Boot(self.state.count, tag, place, engine, started, library=event.prefix.library)
+        boot.opened = event.rule is not None and opens(event.rule)
+        if self.state.banner is not None and self.state.banner[0] == engine:
+            boot.facts["version"] = "", self.state.banner[1]
         self._retire(tag)
         self.state.live[tag] = self.state.shown = boot
         boot.heard_s = started
@@ -610,6 +625,8 @@ class Machine:
 
     def _request(self, boot: Boot, event: Event, rule: Rule, at: float | None) -> None:
         """A batch, an access line, a warm-up text: warm-up before ready, serving after it."""
+        if boot.ready is None and rule.id.endswith(".batch.decode"):
+            self._find_serving(boot)
         if boot.ready is not None:
             self._serve(boot)
             return
@@ -645,6 +662,14 @@ class Machine:
         span.end, span.end_basis = self._place, basis
         span.ended_s = at if at is None or span.began_s is None else max(at, span.began_s)
         self._tell_span(boot, span, "end", basis)
+
+    def _find_serving(self, boot: Boot) -> None:
+        """An excerpt that begins with requests: the server was ready before it, nobody knows when."""
+        if boot.opened or boot.is_over or boot.stopping is not None or not boot.is_young:
+            return
+        boot.ready, boot.outcome, boot.found_serving = self._place, Outcome.READY, True
+        self._tell("ready", boot, {"phase": "ready", "node": False})
+        self._tell("outcome", boot, {"outcome": str(boot.outcome)})
 
     def _serve(self, boot: Boot) -> None:
         if boot.ready is not None and not boot.serving and not boot.is_over:
@@ -737,7 +762,7 @@ class Machine:
                 self._close(boot, row.hint, event, boot.heard_s, Basis.INFERRED)
         row = Row(phase, 1, self._ordinal(boot, ""), event.place)
         began = at if at is not None else boot.heard_s
-        row.hint = Span(phase, "", event.place, began, row.ordinal, began or 0.0, Basis.INFERRED, strong=False)
+        row.hint = Span(phase, "", event.place, began, row.ordinal, began or 0.0, Basis.INFERRED, strong=at is not None)
         boot.rank("").ordinal = row.ordinal
         boot.rows.append(row)
         self._tell_span(boot, row.hint, "begin", Basis.INFERRED)
@@ -826,7 +851,7 @@ class Machine:
         return None if boot is None else boot.heard_s
 
     def _hear(self, boot: Boot, at: float | None, *, stamped: bool) -> None:
-        """Note the time of an output; the longest silence goes to the phase that it interrupted."""
+        """Note the time of an output; the longest silence goes to the phase that it interrupted, if one was running."""
         if stamped and at is not None:
             boot.stamp_s = at
             if boot.started_at_s is None:
@@ -836,7 +861,7 @@ class Machine:
         if boot.heard_s is not None and at > boot.heard_s and boot.phase is not None:
             row = boot.row(boot.phase)
             gap = at - boot.heard_s
-            if row is not None and (row.silence_s is None or gap > row.silence_s):
+            if row is not None and row.is_open and (row.silence_s is None or gap > row.silence_s):
                 row.silence_s, row.silence_from_s, row.silence_end = gap, boot.heard_s, self._place
         if boot.heard_s is None or at > boot.heard_s:
             boot.heard_s = at
@@ -854,7 +879,8 @@ class Machine:
         phase = current_phase(boot)
         if phase != boot.phase:
             boot.phase = phase
-            self._tell("phase", boot, {"phase": phase})
+            if phase != "bootstrap" or boot.opened:
+                self._tell("phase", boot, {"phase": phase})
 
     def _tell_span(self, boot: Boot, span: Span, edge: str, basis: Basis) -> None:
         self._tell("span", boot, {"phase": span.phase, "rank": span.rank or None, "edge": edge, "basis": str(basis)})
@@ -899,10 +925,9 @@ def current_phase(boot: Boot) -> str | None:
 def summarize_boot(boot: Boot, end_offset: int | None = None) -> BootSummary:
     """What is kept of a boot."""
     cause = first_cause(boot)
-    startup = None
-    if boot.ready_at_s is not None and boot.started_at_s is not None:
-        startup = boot.ready_at_s - boot.started_at_s
+    started = boot.started_at_s if boot.opened else None
+    startup = None if boot.ready_at_s is None or started is None else boot.ready_at_s - started
     return BootSummary(
-        boot.number, boot.begin.line, boot.begin.offset, boot.outcome, boot.started_at_s, boot.ready_at_s, startup,
+        boot.number, boot.begin.line, boot.begin.offset, boot.outcome, started, boot.ready_at_s, startup,
         boot.server, None if cause is None else cause.id, end_offset,
     )  # fmt: skip

@@ -790,6 +790,7 @@ class Snapshot(Fixed):
     rungs: tuple[Rung, ...] = ()
     timings: tuple[TimingCheck, ...] = ()
     drift: str | None = None
+    unopened: str | None = None  # why it is not known when the start began; None where it is
     ended: bool = False
     evidence: EvidenceSample | None = None
     channels: tuple[Channel, ...] = ()  # what moved outside the log, with ages

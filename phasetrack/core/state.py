@@ -200,6 +200,7 @@ class Boot:
     ready_at_s: float | None = None
     headless: bool = False  # a worker node's ready
     serving: bool = False
+    found_serving: bool = False  # requests were its first lines: it was ready before them
     stopping: Place | None = None
     stop_at_s: float | None = None
     stuck: Failure | None = None  # the log's own text says that it hangs
@@ -211,6 +212,7 @@ class Boot:
     doing: dict[str, Doing] = field(default_factory=dict)
     since: str | None = None  # wordings: no older than
     until: str | None = None
+    opened: bool = False  # a line that opens starts was seen; else the log may begin anywhere in this one
     landmarks: int = 0
     stamped: int = 0
     odd: int = 0
@@ -226,6 +228,16 @@ class Boot:
     def has_form(self, prefix: Prefix) -> bool:
         """Whether a stamp has the form of this boot's engine."""
         return prefix.engine or (self.library and prefix.library)
+
+    @property
+    def is_excerpt(self) -> bool:
+        """Whether it was found under way, by lines that no start prints without an opening line before them."""
+        if self.opened:
+            return False
+        spans = (span for row in self.rows if row.phase != "bootstrap" for span in row.spans.values())
+        return self.ready is not None or any(
+            span.basis is Basis.LOGGED or (span.end is not None and span.end_basis is Basis.LOGGED) for span in spans
+        )
 
     @property
     def is_young(self) -> bool:
@@ -265,6 +277,7 @@ class State:
     keep: int | None = None  # the boot to be kept whole when another begins
     kept: Boot | None = None
     unmatched_lines: int = 0
+    banner: tuple[str, Value] | None = None  # engine and version, printed before any boot
     # of each writer the first stamped line that may belong to its next boot
     preambles: dict[str, tuple[Place, float]] = field(default_factory=dict)
 

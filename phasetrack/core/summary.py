@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from phasetrack.core import plan
 from phasetrack.core.blame import whole_cause
-from phasetrack.core.machine import ordered_rows, summarize_boot
+from phasetrack.core.machine import OF_RANKS, ordered_rows, summarize_boot
 from phasetrack.core.model import (
     Activity,
     BarRow,
@@ -24,7 +25,7 @@ from phasetrack.core.model import (
     Verdict,
     VerdictState,
 )
-from phasetrack.core.state import GRAPHS, LOADS, rank_key
+from phasetrack.core.state import GRAPHS, LOADS, axes, rank_key, version_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from phasetrack.core.model import Bar, BootSummary, PatternSet, Source, Value
     from phasetrack.core.state import BarTrack, Boot, Doing, Row, Span, State
 
+# Stamps have whole seconds.
+_STAMP_S = 1.0
 NO_VERDICT = Verdict(VerdictState.WAITING, "")
 
 # Facts of server_args that a reader wants to see; the rest is in ``server_args``.
@@ -93,7 +96,7 @@ def summarize(
         silent_s=silent_s,
         phases=rows,
         between_phases_s=_between(boot, rows, running_now),
-        started_at_s=boot.started_at_s,
+        started_at_s=last.started_at_s,
         ready_at_s=boot.ready_at_s,
         ready_line=None if boot.ready is None else boot.ready.line,
         ready_offset=None if boot.ready is None else boot.ready.offset,
@@ -104,6 +107,7 @@ def summarize(
         activities=tuple(_activity(doing) for doing in boot.doing.values()),
         timings=_timings(boot, rows),
         drift=_drift(boot),
+        unopened=_unopened(boot),
         ended=ended,
     )
 
@@ -121,12 +125,15 @@ def _boots(state: State) -> tuple[BootSummary, ...]:
 
 def _engine(boot: Boot, patterns: PatternSet) -> Engine:
     version = boot.fact("version")
+    since, until = boot.since, boot.until
+    if since is not None and until is not None and version_key(since) > version_key(until):
+        since = until = None  # a fork, or a build between releases: its wording tells nothing
     return Engine(
         boot.engine,
         patterns.titles.get(boot.engine, boot.engine),
         None if version is None else str(version),
-        boot.since,
-        boot.until,
+        since,
+        until,
         patterns.packs.get(boot.engine, ""),
     )
 
@@ -136,6 +143,8 @@ def _engine(boot: Boot, patterns: PatternSet) -> Engine:
 
 def _rows(boot: Boot, patterns: PatternSet, now: float | None, peek: tuple[Row, Bar] | None) -> list[PhaseRow]:
     ordered = ordered_rows(boot)
+    if boot.is_excerpt:
+        ordered = [row for row in ordered if row.phase != "bootstrap"]
     rows = [_row(boot, row, patterns, now, ordered, peek) for row in ordered]
     seen = {row.phase for row in ordered}
     over = boot.ready is not None or boot.is_over
@@ -145,11 +154,8 @@ def _rows(boot: Boot, patterns: PatternSet, now: float | None, peek: tuple[Row, 
             rows.append(PhaseRow(phase, _title(patterns, boot.engine, phase), 1, status))
     if boot.ready is not None:
         at, line, offset = boot.ready_at_s, boot.ready.line, boot.ready.offset
-        rows.append(
-            PhaseRow(
-                "ready", _title(patterns, boot.engine, "ready"), 1, Status.DONE, at, at, 0.0, line, line, offset, offset
-            )
-        )
+        took, title = None if at is None else 0.0, _title(patterns, boot.engine, "ready")
+        rows.append(PhaseRow("ready", title, 1, Status.DONE, at, at, took, line, line, offset, offset))
     elif not over:
         rows.append(PhaseRow("ready", _title(patterns, boot.engine, "ready"), 1, Status.PENDING))
     return rows
@@ -170,8 +176,9 @@ def _row(
 ) -> PhaseRow:
     spans = row.all_spans()
     done = [span for span in row.spans.values() if not span.is_open]
-    is_open = row.is_open
-    began = row.began_s
+    due = _ranks_due(boot, row)
+    is_open = row.is_open or due > len(row.spans)
+    began = row.began_s if boot.opened or row.phase != "bootstrap" else None
     ended = None if is_open else _ended(row, spans, ordered)
     first = min(spans, key=lambda span: span.begin.offset)
     last = None if is_open else max((s.end for s in spans if s.end is not None), key=lambda place: place.offset)
@@ -190,7 +197,7 @@ def _row(
         status=_status(boot, is_open=is_open),
         began_s=began,
         ended_s=ended,
-        elapsed_s=_elapsed(row, began, ended if not is_open else now),
+        elapsed_s=_elapsed(row, began, ended if not is_open else now, basis),
         begin_line=first.begin.line,
         end_line=None if last is None else last.line,
         begin_offset=first.begin.offset,
@@ -198,13 +205,13 @@ def _row(
         basis=basis,
         progress=progress,
         ranks_done=len(done),
-        ranks_seen=len(row.spans),
+        ranks_seen=max(len(row.spans), due),
         slowest_rank=_slowest(row),
         skew_s=_skew(done) if not is_open else None,
         longest_silence_s=row.silence_s,
         silence_from_s=row.silence_from_s,
         silence_end_offset=None if row.silence_end is None else row.silence_end.offset,
-        note="finishing (repack, slowest rank)" if is_open and full and row.phase in LOADS else "",
+        note="finishing (repack, slowest rank)" if is_open and full and row.phase in LOADS and not boot.is_over else "",
         bars=bars,
         ranks=tuple(_rank_span(boot, span) for span in sorted(row.spans.values(), key=lambda s: rank_key(s.rank))),
     )
@@ -219,17 +226,47 @@ def _status(boot: Boot, *, is_open: bool) -> Status:
 def _ended(row: Row, spans: list[Span], ordered: list[Row]) -> float | None:
     """The last end over its ranks; the start's own row ends where the first rank begins."""
     if row.phase == "bootstrap":
-        starts = [other.began_s for other in ordered if other is not row and other.began_s is not None]
+        others = [other for other in ordered if other is not row]
+        starts = [other.began_s for other in others if other.began_s is not None]
+        if others and not others[0].spans and others[0].hint is not None and not others[0].hint.strong:
+            return None  # a bar without a time came first
         if starts:
             return max(min(starts), row.began_s or min(starts))
     return max((span.ended_s for span in spans if span.ended_s is not None), default=None)
 
 
-def _elapsed(row: Row, began: float | None, until: float | None) -> float | None:
-    if began is not None and until is not None:
-        return max(until - began, 0.0)
-    known = [track.elapsed_s for track in row.bars if track.elapsed_s is not None]
-    return sum(known) if known and began is None else None
+def _elapsed(row: Row, began: float | None, until: float | None, basis: Basis) -> float | None:
+    """How long a row lasted: by its stamps; no less than its bars say where a boundary was not printed."""
+    by_rank: dict[str, float] = {}
+    for track in row.bars:
+        if track.elapsed_s is not None:
+            by_rank[track.rank] = by_rank.get(track.rank, 0.0) + track.elapsed_s
+    of_bars = max(by_rank.values(), default=None)
+    if began is None or until is None:
+        return of_bars if began is None else None
+    stamped = max(until - began, 0.0)
+    is_longer = basis is Basis.INFERRED and of_bars is not None and of_bars > stamped + _STAMP_S
+    return of_bars if is_longer else stamped
+
+
+def _ranks_due(boot: Boot, row: Row) -> int:
+    """How many ranks are to come to the end of a phase that not all have ended; 0 where that is not known.
+
+    By the arguments, or, in an excerpt, by their numbers: where TP7 is, there are TP0 to TP6. Later phases show
+    that all have come to its end.
+    """
+    over = boot.ready is not None or any(other.begin.offset > row.begin.offset for other in boot.rows)
+    if row.phase not in OF_RANKS or len(row.spans) < 2 or (over and not row.is_open):
+        return 0
+    numbers = [axes(rank) for rank in row.spans]
+    if any(list(number) != ["TP"] for number in numbers):
+        return 0
+    places = [number["TP"] for number in numbers]
+    if boot.args and plan.number(boot.args, "dp_size", 1) == plan.number(boot.args, "pp_size", 1) == 1:
+        nodes = max(plan.number(boot.args, "nnodes", 1), 1)
+        here = plan.number(boot.args, "tp_size", 1) // nodes
+        return here if row.is_open and len(boot.nodes) < 2 else 0
+    return max(places) - min(places) + 1 if boot.is_excerpt else 0
 
 
 def _slowest(row: Row) -> str | None:
@@ -285,12 +322,12 @@ def _bar_row(track: BarTrack) -> BarRow:
 
 def _between(boot: Boot, rows: tuple[PhaseRow, ...], now: float | None) -> float | None:
     """Time of the start that no phase claims: the whole less the union of the rows."""
-    start = boot.started_at_s
+    start = boot.started_at_s if boot.opened else None
     end = boot.ready_at_s if boot.ready_at_s is not None else now
     if start is None or end is None:
         return None
     spans = sorted(
-        (max(row.began_s, start), min(row.ended_s if row.ended_s is not None else end, end))
+        (max(row.began_s, start), min(_until(row, end), end))
         for row in rows
         if row.began_s is not None and row.status is not Status.PENDING
     )
@@ -300,6 +337,12 @@ def _between(boot: Boot, rows: tuple[PhaseRow, ...], now: float | None) -> float
             covered += stop - max(begin, reach)
             reach = stop
     return max(end - start - covered, 0.0)
+
+
+def _until(row: PhaseRow, end: float) -> float:
+    if row.ended_s is not None:
+        return row.ended_s
+    return end if row.status is not Status.DONE or row.began_s is None else row.began_s
 
 
 # --- the rest ---------------------------------------------------------------------------------------
@@ -334,6 +377,17 @@ def _timings(boot: Boot, rows: tuple[PhaseRow, ...]) -> tuple[TimingCheck, ...]:
         if isinstance(value, float | int):
             checks.append(TimingCheck(phase, float(value), by_phase.get(phase)))
     return tuple(checks)
+
+
+def _unopened(boot: Boot) -> str | None:
+    """Why it is not known when the start began; None where its opening line was seen."""
+    if boot.opened:
+        return None
+    if boot.found_serving:
+        return "begins while the server was serving already"
+    if boot.is_excerpt:
+        return "begins in the middle of this start: how long it has taken is not known"
+    return "holds no line that opens this start: when it began is not known"
 
 
 def _drift(boot: Boot) -> str | None:

@@ -14,7 +14,7 @@ from phasetrack.core.say import duration
 from phasetrack.views.facts import shown_facts
 from phasetrack.views.headline import engine_words
 from phasetrack.views.markdown import fence
-from phasetrack.views.words import clock
+from phasetrack.views.words import clock, phase_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ def cause_text(known: Snapshot, width: int = 80) -> list[str]:
 
 
 def _where(known: Snapshot, failure: Failure) -> Iterator[str]:
-    if title := next((row.title for row in known.phases if row.phase == failure.phase), failure.phase or ""):
+    if title := phase_title(known, failure.phase):
         yield title
     if failure.rank:
         yield failure.rank + (" or another rank (their lines lie mixed)" if failure.mixed else "")

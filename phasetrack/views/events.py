@@ -82,19 +82,21 @@ class PlainLines:
         yield f"Boot {record.boot}{of} begins{at}" + (f": {model}" if model else "")
 
     def _phase(self, record: Record, known: Snapshot) -> Iterator[str]:
-        del known
         before, phase = self._current.get(record.boot), str(record.data["phase"])
         self._current[record.boot] = phase
         if before is not None and before not in {"ready", "serving"}:
-            yield self._done(record.boot, before)
+            yield self._done(record.boot, before, known)
         if phase not in {"ready", "serving"}:
             yield f"{glyph(Status.RUNNING, plain=self.ascii_only)} {self._title(phase)}"
 
-    def _done(self, boot: int, phase: str) -> str:
+    def _done(self, boot: int, phase: str, known: Snapshot) -> str:
+        row = next((row for row in known.phases if row.phase == phase and known.boot == boot), None)
         stretch = self._phases.pop((boot, phase), _Stretch())
         took = None
         if stretch.began_s is not None and stretch.ended_s is not None:
             took = stretch.ended_s - stretch.began_s
+        if row is not None and row.began_s is None:
+            took = row.elapsed_s  # only its end was printed
         parts = [self._title(phase)]
         parts += [("~" if stretch.inferred else "") + duration(took)] if took is not None else []
         parts += [stretch.progress] if stretch.progress else []

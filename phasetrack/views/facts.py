@@ -47,5 +47,5 @@ def fact_text(key: str, value: Value) -> str:
     if value is None:
         return "unknown"
     if key.endswith("_bytes") and isinstance(value, int):
-        return size(value)
+        return "" if value < 0 else size(value)  # free memory that came back while graphs were recorded
     return f"{value:,}" if isinstance(value, int) and key.endswith(("tokens", "requests")) else str(value)

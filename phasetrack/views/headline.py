@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Outcome, VerdictState
+from phasetrack.core.plan import is_worker_node
 from phasetrack.core.say import duration
 from phasetrack.views.chart import ALL
 from phasetrack.views.template import cut
-from phasetrack.views.words import clock
+from phasetrack.views.words import clock, phase_title, ready_when
 
 if TYPE_CHECKING:
     from phasetrack.core.model import Failure, Snapshot
@@ -17,17 +18,17 @@ if TYPE_CHECKING:
 
 def headline(known: Snapshot) -> tuple[str, str]:
     """The outcome in a word, and the rest of the sentence."""
-    took = duration(known.startup_s)
-    was_ready = f"was ready after {took}" if known.startup_s is not None else "was ready"
+    when = f"after {duration(known.startup_s)}" if known.startup_s is not None else ready_when(known)
+    was_ready = f"{'this node was up' if is_worker_node(known.facts) else 'was ready'} {when}"
     title = next((row.title for row in known.phases if row.phase == known.phase), "")
     if known.outcome is Outcome.READY:
-        return ("Degraded" if known.verdict.state is VerdictState.DEGRADED else "Ready", f"after {took}")
+        return ("Degraded" if known.verdict.state is VerdictState.DEGRADED else "Ready", when)
     if known.outcome is Outcome.STOPPED:
-        return "Stopped", f"· {was_ready}" if known.ready_at_s is not None else "before it was ready"
+        return "Stopped", f"· {was_ready}" if known.ready_offset is not None else "before it was ready"
     if known.outcome is Outcome.FAILED:
         return (
             "Failed",
-            f"while serving · {was_ready}" if known.ready_at_s is not None else f"in {title or 'the start'}",
+            f"while serving · {was_ready}" if known.ready_offset is not None else f"in {title or 'the start'}",
         )
     if known.outcome is Outcome.STARTING:
         return ("Unfinished" if known.ended else str(known.verdict.state).capitalize(), f"in {title or 'the start'}")
@@ -48,7 +49,7 @@ def engine_words(known: Snapshot) -> str:
 
 def failure_block(failure: Failure, known: Snapshot, limits: Limits = ALL) -> dict[str, object]:
     """The first cause in words; the Markdown report uses it too."""
-    title = next((row.title for row in known.phases if row.phase == failure.phase), failure.phase or "")
+    title = phase_title(known, failure.phase)
     at = "" if failure.at_s is None else clock(failure.at_s)
     line = "" if failure.place.line is None else f"line {failure.place.line}"
     inferred = "inferred: no line says so" if failure.inferred else ""

@@ -9,9 +9,9 @@ from phasetrack.core.say import duration
 from phasetrack.views.words import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from phasetrack.core.model import PastPhase, Remembered
+    from phasetrack.core.model import PastPhase, PhaseInfo, Remembered
 
 _ZONE = Zone()
 
@@ -29,12 +29,12 @@ def list_text(boots: Sequence[Remembered]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def show_text(boot: Remembered) -> str:
-    """One boot with its phases."""
-    return "\n".join(_shown(boot)) + "\n"
+def show_text(boot: Remembered, phases: Mapping[str, PhaseInfo]) -> str:
+    """One boot with its phases, called as its engine's pack calls them."""
+    return "\n".join(_shown(boot, phases)) + "\n"
 
 
-def _shown(boot: Remembered) -> Iterator[str]:
+def _shown(boot: Remembered, phases: Mapping[str, PhaseInfo]) -> Iterator[str]:
     yield f"boot {boot.number}: {what_of(boot)}"
     yield f"started {iso(boot.past.began_s, _ZONE)}, {_outcome(boot)}" + (
         f" after {duration(boot.past.startup_s)}" if boot.past.startup_s is not None else ""
@@ -44,11 +44,12 @@ def _shown(boot: Remembered) -> Iterator[str]:
     yield ""
     yield f"  {'phase':<20} {'took':>12} {'then':>8} {'silent':>8}  cache  steps"
     for phase in boot.past.phases:
-        yield _phase(phase).rstrip()
+        info = phases.get(phase.phase)
+        yield _phase(phase, phase.phase if info is None else info.title).rstrip()
 
 
-def _phase(phase: PastPhase) -> str:
-    name = phase.phase if phase.occurrence == 1 else f"{phase.phase} ({phase.occurrence})"
+def _phase(phase: PastPhase, title: str) -> str:
+    name = title if phase.occurrence == 1 else f"{title} ({phase.occurrence})"
     took = ("" if phase.complete else "> ") + duration(phase.elapsed_s)
     then = "" if not phase.gap_s else duration(phase.gap_s)
     silent = "" if not phase.silence_s else duration(phase.silence_s)

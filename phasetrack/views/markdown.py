@@ -12,7 +12,7 @@ from phasetrack.core.model import Outcome
 from phasetrack.core.say import duration
 from phasetrack.views.facts import shown_facts
 from phasetrack.views.headline import engine_words, failure_block, headline
-from phasetrack.views.rows import cells, fate, last_ranks, share, total_s
+from phasetrack.views.rows import cells, fate, gaps, last_ranks, share, total_s
 from phasetrack.views.template import cut
 from phasetrack.views.words import glyph, iso, size
 
@@ -30,7 +30,8 @@ _BOOTS_MAX = 20
 def report_markdown(known: Snapshot) -> str:
     """The postmortem as GitHub-flavoured Markdown."""
     blocks = (
-        _head(known), _failure(known), _table(known), [f"- {prose(line)}" for line in last_ranks(known)[:12]],
+        _head(known), _failure(known), _table(known),
+        [f"- {prose(line)}" for line in [*last_ranks(known)[:12], *gaps(known)]],
         _warnings(known), _boots(known), _facts(known),
     )  # fmt: skip
     return "\n\n".join("\n".join(block) for block in map(list, blocks) if block) + "\n"
@@ -83,6 +84,9 @@ def _head(known: Snapshot) -> Iterator[str]:
     if known.drift is not None:
         yield ""
         yield f"Note: this log {prose(known.drift)}."
+    if known.unopened is not None:
+        yield ""
+        yield f"Note: this log {prose(known.unopened)}."
 
 
 def _many(known: Snapshot, key: str) -> bool:

@@ -19,7 +19,7 @@ from phasetrack.views.facts import shown_facts
 from phasetrack.views.foretold import expected_lines, sources_of, told_lines
 from phasetrack.views.gantt import FAMILIES, chart, rank_name
 from phasetrack.views.headline import engine_words, failure_block, headline
-from phasetrack.views.rows import fate, last_ranks, share, total_s
+from phasetrack.views.rows import fate, gaps, last_ranks, share, total_s
 from phasetrack.views.strips import evidence_strips
 from phasetrack.views.template import cut, render
 from phasetrack.views.words import count, iso
@@ -94,7 +94,7 @@ def _page(known: Snapshot, told: Sequence[Told], seen: tuple[Sequence[EvidenceSa
         chart=drawn,
         between=share(known.between_phases_s, total_s(known)) if known.between_phases_s is not None else "",
         legend=list(_legend(drawn)),
-        last_ranks=last_ranks(known)[:12],
+        last_ranks=[*last_ranks(known)[:12], *gaps(known)],
         evidence=list(evidence_strips(*seen, drawn)),
         curves=[_card(row, bar) for row, bar in cards[: limits.cards]],
         curves_left_out=max(len(cards) - limits.cards, 0),
@@ -121,6 +121,7 @@ def _head(known: Snapshot) -> Head:
     path = known.sources[0].path if known.sources else ""
     began = iso(known.started_at_s, known.zone)
     because = "" if known.outcome is Outcome.STOPPED else known.verdict.because
+    because += "" if known.unopened is None else f" This log {known.unopened}."
     return Head(
         word, rest, cut(because), " · ".join(text for text in (engine_words(known), began or "") if text),
         cut(str(facts.get("model_path") or "")), cut(path), tuple(cut(part, 80) for part in parts),

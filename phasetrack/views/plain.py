@@ -5,13 +5,15 @@ The report is in the spirit of ``systemd-analyze blame``: one line a phase, in t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Outcome
+from phasetrack.core.plan import has_draft, is_worker_node
 from phasetrack.views.cause import cause_text, issue_block
 from phasetrack.views.facts import shown_facts
-from phasetrack.views.rows import cells, fate, last_ranks, share, total_s, usual
-from phasetrack.views.words import duration, glyph, iso, size
+from phasetrack.views.rows import cells, fate, gaps, last_ranks, share, total_s, usual
+from phasetrack.views.words import duration, glyph, iso, ready_when, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +35,7 @@ def report_text(known: Snapshot, *, plain: bool = False, width: int = 80) -> str
     for block in (
         cause_text(known, width),
         usual(known),
-        last_ranks(known),
+        [*last_ranks(known), *gaps(known)],
         _warnings(known),
         _facts(known, width),
         _boots(known),
@@ -52,6 +54,8 @@ def _head(known: Snapshot) -> Iterator[str]:
     yield outcome_line(known)
     if known.drift is not None:
         yield f"Note: this log {known.drift}."
+    if known.unopened is not None:
+        yield f"Note: this log {known.unopened}."
 
 
 def _engine_line(known: Snapshot) -> str:
@@ -68,8 +72,15 @@ def _engine_line(known: Snapshot) -> str:
         for key in ("tp_size", "pp_size", "dp_size")
         if known.facts.get(key) not in {None, 1}
     ]
-    parts.append(f"draft {draft}" if draft else "no draft")
+    if draft or _is_draftless(known):
+        parts.append(f"draft {draft}" if draft else "no draft")
     return ", ".join(parts)
+
+
+def _is_draftless(known: Snapshot) -> bool:
+    """Whether the arguments tell that no draft is due; in a log without them nobody knows."""
+    args = known.facts.get("server_args")
+    return isinstance(args, Mapping) and has_draft(args) is False
 
 
 def _range(low: str | None, high: str | None) -> str:
@@ -80,26 +91,29 @@ def _range(low: str | None, high: str | None) -> str:
 
 def outcome_line(known: Snapshot) -> str:
     """The outcome in a sentence."""
-    at = iso(known.ready_at_s, known.zone)
+    when = ready_when(known)
+    was = "this node was up" if is_worker_node(known.facts) else "was ready"
     if known.outcome is Outcome.READY:
-        return f"READY at {at} after {duration(known.startup_s)}. {known.verdict.because}"
-    if known.outcome is Outcome.STOPPED and known.ready_at_s is not None:
-        return f"STOPPED; was ready at {at} after {duration(known.startup_s)}."
-    if known.outcome is Outcome.FAILED and known.ready_at_s is not None:
-        return f"FAILED while serving; was ready at {at} after {duration(known.startup_s)}. {known.verdict.because}"
+        return f"READY {when}. {known.verdict.because}"
+    if known.outcome is Outcome.STOPPED and known.ready_offset is not None:
+        return f"STOPPED; {was} {when}."
+    if known.outcome is Outcome.FAILED and known.ready_offset is not None:
+        return f"FAILED while serving; {was} {when}. {known.verdict.because}"
     if known.outcome is Outcome.NONE:
         return known.verdict.because
+    if known.outcome is Outcome.STARTING and known.ended:
+        return f"UNFINISHED. {known.verdict.because}"
     return f"{str(known.outcome).upper()}. {known.verdict.because}"
 
 
 def _table(known: Snapshot, *, plain: bool) -> Iterator[str]:
     total = total_s(known)
-    yield f"  {'phase':<20} {'begin':<8} {'elapsed':>12} {'share':>5}  {'progress':<15} {'ranks':>5} {'silent':>7}"
+    yield f"  {'phase':<20} {'begin':<8} {'elapsed':>12} {'share':>5}  {'progress':<15} {'ranks':>5} {'silent':>6}"
     for row in known.phases:
         yield _table_row(row, total, plain=plain)
     if known.between_phases_s is not None:
         part = share(known.between_phases_s, total)
-        yield f"  {'between phases':<20} {'':8} {duration(known.between_phases_s):>12} {part:>5}"
+        yield f"  {'between phases':<20} {'':8} {duration(known.between_phases_s):>12} {part:>5}".rstrip()
     if any(cells(row, total).inferred for row in known.phases):
         yield "  ~ inferred: not printed by the engine"
 
@@ -109,7 +123,7 @@ def _table_row(row: PhaseRow, total: float | None, *, plain: bool) -> str:
     elapsed = f"~{cell.elapsed}" if cell.inferred and cell.elapsed else cell.elapsed
     line = (
         f"{glyph(row.status, plain=plain)} {cell.title:<20} {cell.begin:<8} {elapsed:>12} {cell.share:>5}"
-        f"  {cell.progress:<15} {cell.ranks:>5} {cell.silent:>7}"
+        f"  {cell.progress}{cell.ranks:>{max(21 - len(cell.progress), 0)}} {cell.silent:>6}"
     )
     return line.rstrip() + (f"  {cell.note}" if cell.note else "")
 

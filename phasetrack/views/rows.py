@@ -5,7 +5,7 @@ If each view spelled its own figures, two formats of one log would sooner or lat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Basis, Outcome, Status
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 _SHARELESS = {"ready", "serving"}
 # A phase that takes less has no "usually" worth a line.
 _WORTH_S = 2.0
+# Stamps have whole seconds.
+_STAMP_S = 1.0
+# Stretches between phases that are worth a line.
+_GAP_S, _GAP_SHARE, _GAPS = 5.0, 0.1, 3
 _UNBEGUN = {Status.PENDING, Status.SKIPPED}
 
 
@@ -49,24 +53,34 @@ def cells(row: PhaseRow, total_s: float | None) -> Cells:
         begin=clock(row.began_s) if begun else str(row.status),
         elapsed=duration(row.elapsed_s) if begun else "",
         share="" if row.phase in _SHARELESS else share(row.elapsed_s, total_s),
-        progress=progress(row.progress),
+        progress=last_seen(row) or progress(row.progress),
         ranks=f"{row.ranks_done}/{row.ranks_seen}" if row.ranks_seen > 1 else "",
         silent=short(row.longest_silence_s),
         note=row.note,
-        inferred=begun and row.basis is Basis.INFERRED,
+        inferred=begun and (row.basis is Basis.INFERRED or bool(last_seen(row))),
     )
 
 
+def last_seen(row: PhaseRow) -> str:
+    """``last seen 115/163``: a bar of a phase that is over, though none of its frames was full; else empty."""
+    bar = row.progress
+    if row.status is not Status.DONE or bar is None or bar.total is None or bar.done >= bar.total:
+        return ""
+    return f"last seen {progress(replace(bar, unit=''))}"
+
+
 def total_s(known: Snapshot) -> float | None:
-    """What shares are of: the start, or the time until now where it is not finished."""
-    if known.startup_s is not None or known.now_s is None or known.started_at_s is None:
-        return known.startup_s
-    return known.now_s - known.started_at_s
+    """What shares are of: the start, or the time until now where it is not finished; None where a part is longer."""
+    total = known.startup_s
+    if total is None and known.now_s is not None and known.started_at_s is not None:
+        total = known.now_s - known.started_at_s
+    parts = (row.elapsed_s or 0.0 for row in known.phases if row.phase not in _SHARELESS)
+    return None if total is None or max(parts, default=0.0) > total + _STAMP_S else total
 
 
 def share(part: float | None, total: float | None) -> str:
     """``48 %``; empty where unknown."""
-    return "" if part is None or not total else f"{100 * part / total:.0f} %"
+    return "" if part is None or not total else f"{min(100 * part / total, 100):.0f} %"
 
 
 def short(seconds: float | None) -> str:
@@ -82,8 +96,28 @@ def last_ranks(known: Snapshot) -> list[str]:
     return [f"{row.title}: {row.slowest_rank} was last, {duration(row.skew_s)} after the first." for row in slow]
 
 
+def gaps(known: Snapshot) -> list[str]:
+    """Say where the time between phases lies, the longest stretches first."""
+    total, reach, last = total_s(known), known.started_at_s, ""
+    if total is None or reach is None:
+        return []
+    found: list[tuple[float, str]] = []
+    timed = [row for row in known.phases if row.began_s is not None and row.phase != "serving"]
+    for row in sorted(timed, key=lambda row: row.began_s or 0.0):
+        gap = (row.began_s or 0.0) - reach
+        if gap >= max(_GAP_S, _GAP_SHARE * total) and last:
+            found.append((gap, f"Between phases: {duration(gap)} after {last}, before {row.title}."))
+        if row.ended_s is None:
+            reach = float("inf")
+        elif row.ended_s >= reach:
+            reach, last = row.ended_s, row.title
+    return [text for _, text in sorted(found, key=lambda one: -one[0])[:_GAPS]]
+
+
 def usual(known: Snapshot) -> list[str]:
     """What each phase usually takes beside what it took, and whether it found its caches filled."""
+    if not known.facts.get("server_args"):
+        return []  # like what, nobody knows
     rows = [row for row in known.phases if row.expected is not None and row.expected.high_s >= _WORTH_S]
     done = [row for row in rows if row.status is Status.DONE and row.elapsed_s is not None]
     if not done:

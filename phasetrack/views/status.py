@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from phasetrack.core.answer import age_s
 from phasetrack.core.model import Outcome, Status, VerdictState
 from phasetrack.core.oddities import DATED
-from phasetrack.views.words import clock, duration, eta_words, iso, progress
+from phasetrack.views.words import clock, duration, eta_words, iso, phase_title, progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,8 @@ def _status_parts(known: Snapshot) -> Iterator[str]:
         if row.ranks_seen > 1 and row.status is Status.RUNNING:
             yield f"{row.ranks_done} of {row.ranks_seen} ranks done"
         yield known.verdict.because
+        if known.unopened is not None:
+            yield f"this log {known.unopened}"
         if known.ended and known.silent_s is not None:
             yield f"last output {duration(known.silent_s)} ago"
         yield from _act(known)
@@ -46,10 +48,12 @@ def _status_parts(known: Snapshot) -> Iterator[str]:
     yield from _ages(known)
     if known.startup_s is not None:
         yield f"took {duration(known.startup_s)} to ready at {iso(known.ready_at_s, known.zone)}"
+    if known.unopened is not None:
+        yield f"this log {known.unopened}"
     if known.failure is not None:
         place = known.failure.place
         where = f"byte {place.offset}" if place.line is None else f"line {place.line}"
-        yield " ".join(f"{known.failure.phase or ''} {known.failure.rank or ''} {where}".split())
+        yield ", ".join(part for part in (phase_title(known, known.failure.phase), known.failure.rank, where) if part)
 
 
 def _act(known: Snapshot) -> Iterator[str]:

@@ -9,9 +9,21 @@ from phasetrack.core.model import Range, Status
 from phasetrack.core.say import duration, size
 
 if TYPE_CHECKING:
-    from phasetrack.core.model import Eta, Progress, Zone
+    from phasetrack.core.model import Eta, Progress, Snapshot, Zone
 
-__all__ = ["ascii_glyph", "clock", "count", "duration", "eta_words", "iso", "progress", "size", "span_of"]
+__all__ = [
+    "ascii_glyph",
+    "clock",
+    "count",
+    "duration",
+    "eta_words",
+    "iso",
+    "phase_title",
+    "progress",
+    "ready_when",
+    "size",
+    "span_of",
+]
 
 _GLYPHS = {
     Status.PENDING: ("·", "."),
@@ -37,6 +49,22 @@ def iso(at_s: float | None, zone: Zone) -> str | None:
 def _offset(seconds: int) -> str:
     sign = "-" if seconds < 0 else "+"
     return f"{sign}{abs(seconds) // 3600:02d}:{abs(seconds) % 3600 // 60:02d}"
+
+
+def phase_title(known: Snapshot, phase: str | None) -> str:
+    """A phase as people call it, whatever row shows it."""
+    if phase in {"ready", "serving"}:
+        return "Serving"
+    named = next((row.title for row in known.phases if row.phase == phase), None)
+    return named if named is not None else (phase or "").replace("_", " ").capitalize()
+
+
+def ready_when(known: Snapshot) -> str:
+    """``at 2026-11-30T15:42:45 after 41 s``: when a server was ready, as far as its log tells."""
+    if known.ready_at_s is None:
+        return "before this log begins" if known.unopened is not None else "at a time that no line tells"
+    took = "" if known.startup_s is None else f" after {duration(known.startup_s)}"
+    return f"at {iso(known.ready_at_s, known.zone)}{took}"
 
 
 def clock(at_s: float | None) -> str:

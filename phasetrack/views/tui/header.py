@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from phasetrack.core.model import Outcome, Status, VerdictState
 from phasetrack.views.tui.look import Line, Span, width_of
 from phasetrack.views.tui.rows import short
-from phasetrack.views.words import clock, duration, eta_words, progress, size
+from phasetrack.views.words import clock, duration, eta_words, phase_title, progress, ready_when, size
 
 if TYPE_CHECKING:
     from phasetrack.core.model import PhaseRow, Snapshot
@@ -191,6 +191,8 @@ def outcome_parts(news: News, *, brief: bool = False) -> list[str]:
         return _failed_parts(known)
     if known.outcome is Outcome.STOPPED:
         was = "" if known.ready_at_s is None else f"was ready at {clock(known.ready_at_s)}"
+        if known.ready_at_s is None and known.ready_offset is not None:
+            was = f"was ready {ready_when(known)}"
         took = "" if known.startup_s is None else f"after {duration(known.startup_s)}"
         return ["the server was shut down", f"{was} {took}".strip()]
     if known.outcome is Outcome.NONE:
@@ -219,7 +221,7 @@ def far(row: PhaseRow, *, brief: bool = False) -> str:
 
 def _since(known: Snapshot) -> str:
     if known.started_at_s is None:
-        return "start time unknown"
+        return "start time unknown" if known.unopened is None else f"this log {known.unopened}"
     if known.now_s is None:
         return f"started {clock(known.started_at_s)}"
     spent = duration(max(known.now_s - known.started_at_s, 0.0))
@@ -228,7 +230,7 @@ def _since(known: Snapshot) -> str:
 
 def _ready_parts(known: Snapshot) -> list[str]:
     took = "start-up time unknown" if known.startup_s is None else f"after {duration(known.startup_s)}"
-    parts = [f"at {clock(known.ready_at_s)}, {took}"]
+    parts = [ready_when(known) if known.ready_at_s is None else f"at {clock(known.ready_at_s)}, {took}"]
     if is_worker(known):
         parts.insert(0, "node 0 decides when the server is ready")
     if known.ended:
@@ -250,9 +252,10 @@ def _failed_parts(known: Snapshot) -> list[str]:
     parts: list[str] = []
     if known.ready_at_s is not None:
         parts.append(f"while serving, ready since {clock(known.ready_at_s)}")
+    elif known.ready_offset is not None:
+        parts.append("while serving")
     elif failure is not None and failure.phase is not None:
-        title = next((row.title for row in known.phases if row.phase == failure.phase), failure.phase)
-        parts.append(f"in {title}")
+        parts.append(f"in {phase_title(known, failure.phase)}")
     if failure is not None and failure.rank:
         parts.append(f"rank {failure.rank}")
     if failure is not None and failure.at_s is not None:

@@ -16,7 +16,7 @@ from phasetrack.views.tui.acts import BOTTOM, TOP, Draw, OpenLog, Say, steps
 from phasetrack.views.tui.home import keys
 from phasetrack.views.tui.look import BLANK, Line, Span
 from phasetrack.views.tui.rows import unreached, window
-from phasetrack.views.words import clock, duration, span_of
+from phasetrack.views.words import clock, duration, phase_title, span_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +97,7 @@ def _phases(known: Snapshot, width: int, look: Look) -> Iterator[Entry]:
 
 def _cause(known: Snapshot, failure: Failure, width: int, look: Look) -> Iterator[Entry]:
     offset = None if failure.inferred else failure.place.offset
-    phase = next((row.title for row in known.phases if row.phase == failure.phase), failure.phase)
+    phase = phase_title(known, failure.phase)
     where = [part for part in (phase, failure.rank, f"line {failure.place.line or '?'}") if part]
     first, *rest = look.wrap(failure.message, width, 3) or [""]
     yield Entry(first, "bad", offset)

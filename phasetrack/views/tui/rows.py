@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from phasetrack.core.model import Basis, Outcome, Status
+from phasetrack.views.rows import last_seen
 from phasetrack.views.tui.look import Line, Span
 from phasetrack.views.words import count, duration, progress, span_of
 
@@ -140,7 +141,7 @@ def row_note(known: Snapshot, row: PhaseRow, look: Look) -> str:
     if row.status is Status.FAILED:
         return "failed here" if known.failure is not None and known.failure.phase == row.phase else "not finished"
     if row.status is not Status.RUNNING:
-        return ""
+        return last_seen(row)
     if known.ended:
         return "not finished when the log ended"
     parts = [part for part in (_finishing(row), _doing(known, row), _bar_title(row), _waiting(row)) if part]
@@ -253,7 +254,7 @@ def elapsed(row: PhaseRow) -> str:
         return "skipped"
     if row.phase == "ready":
         return ""
-    mark = "~" if row.basis is Basis.INFERRED and row.elapsed_s is not None else ""
+    mark = "~" if (row.basis is Basis.INFERRED or last_seen(row)) and row.elapsed_s is not None else ""
     return mark + duration(row.elapsed_s)
 
 
