@@ -104,8 +104,7 @@ def report(
     check_boot(known.boot, boot)
     beside = None
     if form is ReportFormat.HTML and not past:
-        again = history_of(log, off=no_history)
-        beside = look_beside(loaded, log, known, None if again is None else again.recall(known))
+        beside = look_beside(loaded, log, known, history)
     with target_of(output) as out:
         out.write(report_in(form, known, plain=is_plain(ascii_only), beside=beside))
 
@@ -147,7 +146,7 @@ def compare(
     from phasetrack.share import compare_in, noise_between, read_boot
 
     loaded, noise = load_patterns(patterns), None
-    first, second = read_boot(loaded, a), read_boot(loaded, b)
+    first, second = (read_boot(loaded, name, history_of(name, off=no_history)) for name in (a, b))
     if not no_history:
         try:
             noise = noise_between(first, second, Store())

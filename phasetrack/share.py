@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from phasetrack.core.model import Chunk, EvidenceSample, Range
+from phasetrack.core.model import Chunk, EvidenceSample, Priors, Range
 from phasetrack.core.tracker import Tracker
 from phasetrack.edges.file import bytes_of
 from phasetrack.errors import UsageError
@@ -14,9 +15,9 @@ from phasetrack.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from phasetrack.core.model import PatternSet, Priors, Snapshot
+    from phasetrack.core.model import BootKey, PatternSet, Snapshot
     from phasetrack.core.noise import Noise
-    from phasetrack.edges.history import Store
+    from phasetrack.edges.history import History, Store
     from phasetrack.views.foretold import Told
 
 # Time zones are whole quarters of an hour apart; a recording begins within minutes of its server.
@@ -34,13 +35,20 @@ class Beside:
     lag_s: float = 0.0  # our clock less the log's
 
 
-def look_beside(patterns: PatternSet, log: str, known: Snapshot, priors: Priors | None) -> Beside:
-    """Find what a page of a log can show more: the estimates as they were given, and evidence recorded with it."""
+def look_beside(patterns: PatternSet, log: str, known: Snapshot, history: History | None) -> Beside:
+    """Find what a page of a log can show more: the estimates as they were given, and evidence recorded with it.
+
+    Args:
+        patterns: every pack.
+        log: its name.
+        known: the whole of it.
+        history: earlier boots; of them only those count that were over when this one began.
+    """
     if log == "-" or known.started_at_s is None:
         return Beside()
     samples = tuple(_recorded(log))
     lag = 0.0 if not samples else _QUARTER_S * round((samples[0].now_s - known.started_at_s) / _QUARTER_S)
-    return Beside(tuple(_told(patterns, log, known, priors)), samples, lag)
+    return Beside(tuple(_told(patterns, log, known, history)), samples, lag)
 
 
 def _recorded(log: str) -> Iterator[EvidenceSample]:
@@ -52,18 +60,22 @@ def _recorded(log: str) -> Iterator[EvidenceSample]:
         yield from (item for item in read_evidence(path) if isinstance(item, EvidenceSample))
 
 
-def _told(patterns: PatternSet, log: str, known: Snapshot, priors: Priors | None) -> Iterator[Told]:
+def _told(patterns: PatternSet, log: str, known: Snapshot, history: History | None) -> Iterator[Told]:
     """Read the start once more, line by line, and ask at the begin of each phase how long it will take."""
+    from phasetrack.core.key import key_of
     from phasetrack.views.foretold import Told
 
     tracker = Tracker(patterns, log, boot=known.boot)
-    if priors is not None:
-        tracker.feed(priors)
     asked: set[str | None] = set()
+    keys: list[BootKey | None] = []
     for line in _lines(log, known.ready_offset):
         phases = [r.data["phase"] for r in tracker.feed(Chunk(line)) if r.type == "phase" and r.boot == known.boot]
         if not phases or phases[-1] in asked:
             continue
+        key = key_of(tracker.of_log())
+        if history is not None and known.started_at_s is not None and key not in keys[-1:]:
+            keys.append(key)
+            tracker.feed(history.then(tracker.of_log(), known.started_at_s) or Priors())
         then = tracker.snapshot()
         asked.add(then.phase)
         eta, title = then.eta, next((row.title for row in then.phases if row.phase == then.phase), "")
@@ -113,7 +125,7 @@ def report_in(form: str, known: Snapshot, *, plain: bool = False, beside: Beside
     return report_text(known, plain=plain)
 
 
-def read_boot(patterns: PatternSet, name: str, store: Store | None = None) -> Snapshot:
+def read_boot(patterns: PatternSet, name: str, history: History | None = None, store: Store | None = None) -> Snapshot:
     """Read one boot: the latest of a log, of ``LOG#2`` the second, of ``12`` the history's.
 
     Raises:
@@ -130,6 +142,9 @@ def read_boot(patterns: PatternSet, name: str, store: Store | None = None) -> Sn
     tracker, records = read_whole(patterns, name if boot is None else path, boot=boot)
     for _ in records:
         pass
+    known = tracker.of_log()
+    if history is not None and known.started_at_s is not None:
+        tracker.feed(history.then(known, known.started_at_s) or Priors())
     known = tracker.snapshot()
     if boot is not None and known.boot != boot:
         raise UsageError(f"{name}: this log holds no such boot ('phasetrack report {path}' lists them)")
@@ -172,16 +187,19 @@ def compare_in(
 
 
 def noise_between(a: Snapshot, b: Snapshot, store: Store) -> dict[str, Noise]:
-    """How far phases stray between boots like these two.
+    """How far phases stray between boots like these two that were over when the later of them began.
 
     Raises:
         HistoryError: the history cannot be read.
     """
     from phasetrack.core.key import key_of
     from phasetrack.core.noise import noise_of, wider
+    from phasetrack.core.past import uid_of
 
     keyed = [(known, key) for known in (a, b) if (key := key_of(known)) is not None]
+    themselves = {uid_of(known) for known in (a, b)}
+    before_s = max((known.started_at_s for known in (a, b) if known.started_at_s is not None), default=inf)
     found: dict[str, Noise] = {}
     for known, key in keyed:
-        found = wider(found, noise_of(store.priors(key).boots, known))
+        found = wider(found, noise_of(store.priors(key, but=themselves, before_s=before_s).boots, known))
     return found

@@ -54,8 +54,15 @@ def changes_of(
         pair = (_took(one), _took(two))
         change = change_of(row.phase, row.title, row.occurrence, pair, noise.get(row.phase), resolution, (one, two))
         if _is_cut(one, a) or _is_cut(two, b):
-            change = replace(change, delta_s=None, kind="unfinished", band_s=None)
+            why = (_not_done(one, a, "A"), _not_done(two, b, "B"))
+            change = replace(change, delta_s=None, kind="unfinished", band_s=None, reasons=tuple(filter(None, why)))
         yield _with_reasons(change, a, b, (one, two), facts)
+
+
+def _not_done(row: PhaseRow | None, known: Snapshot, name: str) -> str:
+    if not _is_cut(row, known):
+        return ""
+    return f"{name} never began it" if row is None else f"{name} did not finish it"
 
 
 def _is_cut(row: PhaseRow | None, known: Snapshot) -> bool:
@@ -129,6 +136,7 @@ def _with_reasons(
     if change.delta_s is None or change.kind in {"same", "noise"}:
         return change
     reasons = [
+        *_caches(rows),
         *_inside(change.delta_s, a, b, rows),
         *_silences(change.delta_s, rows),
         *arguments_for(change.phase, facts),
@@ -139,7 +147,7 @@ def _with_reasons(
 def _caches(rows: tuple[PhaseRow | None, PhaseRow | None]) -> Iterator[str]:
     """The page cache of a load or the compiled kernels of a capture: there or not."""
     one, two = (None if row is None else row.cache for row in rows)
-    if one is not None and two is not None and one != two:
+    if {one, two} == {"cold", "warm"}:
         yield f"{one} cache in A, {two} in B"
 
 

@@ -126,9 +126,11 @@ def before_the_log(likes: Likes, spent_s: float) -> Forecast:
 def expected(likes: Likes, phase: str, occurrence: int) -> Range | None:
     """How long a phase usually takes; None where neither like boots nor the shipped figures speak of it."""
     runs = sum(one.phase.complete for one in likes.of(phase, occurrence, Level.FAMILY))
-    if not runs and not shipped.speaks_of(phase, likes.shape):
+    others = 0 if runs else sum(one.phase.complete for one in likes.of(phase, occurrence, Level.MODEL))
+    if not runs and not others and not shipped.speaks_of(phase, likes.shape):
         return None
-    source = "" if runs else shipped.starts(likes.shape)
+    source = f"{others} boot{'s' if others > 1 else ''} of this model on other cards"
+    source = "" if runs else source if others else shipped.starts(likes.shape)
     return replace(_usual(phase, likes.body(phase, occurrence)), runs=runs, source=source)
 
 

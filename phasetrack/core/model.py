@@ -526,7 +526,7 @@ class Range(Fixed):
     mid_s: float
     high_s: float
     runs: int = 0  # like boots behind it; 0: shipped figures alone
-    source: str = ""  # "public starts of models under 16B"; empty where like boots told it
+    source: str = ""  # "public starts of models under 16B"; empty where boots of this family told it
 
 
 @fixed(frozen=True, slots=True)

@@ -19,10 +19,10 @@ _OF_SIZE = {
     "small": "of models under 16B", "medium": "of models of 16B to 130B", "large": "of models of 130B to 300B",
     "huge": "of models of 300B and more", "any": "of any size",
 }  # fmt: skip
-# How likely each size is where nothing tells it, by the number of cards; before even these are known: as often as
-# seen.
-_LIKELY = ((1, (0.85, 0.15, 0.0, 0.0)), (7, (0.4, 0.5, 0.1, 0.0)), (8, (0.1, 0.3, 0.3, 0.3)))
-_LIKELY_BEYOND, _LIKELY_EVER = (0.0, 0.1, 0.3, 0.6), (0.4, 0.2, 0.1, 0.3)
+# How likely each size is where nothing tells it, by the number of cards; before even these are known about as often
+# as seen, one team's many starts of the largest counted less.
+_LIKELY = ((1, (0.85, 0.15, 0.0, 0.0)), (7, (0.45, 0.5, 0.05, 0.0)), (8, (0.1, 0.3, 0.3, 0.3)))
+_LIKELY_BEYOND, _LIKELY_EVER = (0.0, 0.1, 0.3, 0.6), (0.55, 0.25, 0.1, 0.1)
 SGLANG = "sglang"
 
 
@@ -121,7 +121,7 @@ def _blend(phase: str, shape: Shape) -> Figure:
     ]
     middle = sum(weight * log(one.typical_s) for weight, one in ones)
     square = sum(weight * (one.spread**2 + (log(one.typical_s) - middle) ** 2) for weight, one in ones)
-    return Figure(exp(middle), sqrt(square), sum({one.typical_s: one.n for _, one in ones}.values()))
+    return Figure(exp(middle), sqrt(square), sum(one.n for one in {one for _, one in ones}))
 
 
 def _likely(cards: int) -> tuple[float, ...]:

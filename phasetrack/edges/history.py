@@ -22,7 +22,7 @@ from phasetrack.edges.tables import APPLICATION_ID, VERSION, alike, create, head
 from phasetrack.errors import HistoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from phasetrack.core.model import BootKey, Remembered, Snapshot
 
@@ -82,12 +82,12 @@ class Store:
 
     # --- reading ------------------------------------------------------------------------------------
 
-    def priors(self, key: BootKey | None, *, but: str | None = None, before_s: float = inf) -> Priors:
+    def priors(self, key: BootKey | None, *, but: Collection[str | None] = (), before_s: float = inf) -> Priors:
         """Past boots that are like one, the newest first within each level of likeness.
 
         Args:
             key: of the boot that is followed; None while nothing is known of it: the newest boots.
-            but: the boot's own uid: what was kept of itself is no past.
+            but: uids of boots that are no past: what was kept of the boot itself.
             before_s: only boots that were over by then: what was known at a time in the past.
 
         Raises:
@@ -97,7 +97,7 @@ class Store:
             if base is None:
                 return Priors()
             numbers = newest(base, before_s) if key is None else alike(base, key, before_s)
-            return Priors(tuple(one.past for one in read(base, numbers) if one.uid != but))
+            return Priors(tuple(one.past for one in read(base, numbers) if one.uid not in but))
 
     def boots(self, limit: int | None = None) -> list[Remembered]:
         """The newest boots without their phases, the newest first.
@@ -271,7 +271,7 @@ class History:
             return None
         self._asked, self._first = key, False
         try:
-            return self._store.priors(key, but=uid_of(known))
+            return self._store.priors(key, but={uid_of(known)})
         except HistoryError as fault:
             self._readable = self._writable = False
             self._tell(fault, "going on without it")
@@ -285,7 +285,7 @@ class History:
         if not self._readable:
             return None
         try:
-            return self._store.priors(key_of(known), but=uid_of(known), before_s=before_s)
+            return self._store.priors(key_of(known), but={uid_of(known)}, before_s=before_s)
         except HistoryError as fault:
             self._readable = False
             self._tell(fault, "going on without it")

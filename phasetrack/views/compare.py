@@ -26,7 +26,7 @@ SCHEMA = "phasetrack.compare/1"
 
 _KINDS = {
     "same": "", "noise": "noise", "slower": "slower", "faster": "faster", "only_a": "only in A", "only_b": "only in B",
-    "unfinished": "not finished in both", "unknown": "time unknown",
+    "unfinished": "not compared", "unknown": "time unknown",
 }  # fmt: skip
 # Facts shown in full; the rest is counted, and the JSON has them all.
 _FACTS_MAX = 30
@@ -54,7 +54,9 @@ def signed(seconds: float | None) -> str:
 def band_note(found: Comparison) -> str:
     """Where the noise band comes from."""
     if found.assumed:
-        return "Noise: no like boots in the history; changes under 2 s or a quarter of a phase are taken for it."
+        return (
+            "Noise: too few boots of this set-up are known; changes under 2 s or a quarter of a phase are taken for it."
+        )
     runs = max(change.runs for change in found.phases)
     return f"Noise: changes within the spread of {runs} like boots in the history are taken for it."
 
@@ -79,15 +81,27 @@ def compare_text(found: Comparison) -> str:
     for title, facts, left_out in _fact_blocks(found):
         lines += ["", f"{title}:"]
         wide = max(len(name) for name, _, _ in facts)
-        lines += [f"  {name:<{wide}}  {cut(a, 60)} -> {cut(b, 60)}" for name, a, b in facts]
+        lines += [_fact_line(name.ljust(wide), a, b) for name, a, b in facts]
         lines += [f"  and {left_out} more (--format json has them all)"] if left_out else []
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
+def side_label(side: Side) -> str:
+    """``server.log, boot 2``: both sides alike, whatever way a boot was asked for."""
+    path, _, number = side.label.rpartition("#")
+    path, is_named = (path, True) if path and number == str(side.boot) else (side.label, False)
+    return f"{cut(path)}, boot {side.boot}" if is_named or side.boot > 1 else cut(path)
+
+
 def _side_line(side: Side, name: str) -> str:
-    boot = f", boot {side.boot}" if side.boot > 1 else ""
-    parts = [f"{name}  {side.label}{boot}", str(side.outcome), *(text for text in (side.model, side.version) if text)]
+    parts = [f"{name}  {side_label(side)}", str(side.outcome), *(text for text in (side.model, side.version) if text)]
     return "  ".join(parts)
+
+
+def _fact_line(name: str, a: str, b: str) -> str:
+    if not a or not b:
+        return f"  only {'A' if a else 'B'}: {name}  {cut(a or b, 90)}"
+    return f"  {name}  {cut(a, 60)} -> {cut(b, 60)}"
 
 
 def _text_line(change: Change) -> str:
@@ -103,11 +117,23 @@ def _fact_blocks(found: Comparison) -> Iterator[tuple[str, list[tuple[str, str, 
         ("Arguments", [f for f in found.facts if f.kind == "argument" and not f.one_sided]),
         ("Memory", [f for f in found.facts if f.kind == "memory"]),
         ("Other facts", [f for f in found.facts if f.kind == "other"]),
-        ("Arguments that only one of them knows", [f for f in found.facts if f.one_sided]),
     )
     for title, facts in groups:
         if facts:
             yield title, [_fact_words(fact) for fact in facts[:_FACTS_MAX]], max(len(facts) - _FACTS_MAX, 0)
+    if news := list(_news(found)):
+        yield "Arguments that only one of them prints", news, 0
+
+
+def _news(found: Comparison) -> Iterator[tuple[str, str, str]]:
+    """What one release prints and the other does not, in one line each: mostly defaults, and no change."""
+    facts = [fact for fact in found.facts if fact.one_sided]
+    of_a = [fact.name for fact in facts if fact.b is None]
+    of_b = [fact.name for fact in facts if fact.b is not None]
+    for names, is_of_a in ((of_a, True), (of_b, False)):
+        if names:
+            said = cut(", ".join(names), 400)
+            yield str(len(names)), said if is_of_a else "", "" if is_of_a else said
 
 
 def _fact_words(fact: FactChange) -> tuple[str, str, str]:
@@ -128,7 +154,7 @@ def compare_markdown(found: Comparison) -> str:
     """The comparison for an issue or a pull request."""
     lines = [f"### {prose(found.because)}", ""]
     lines += [
-        f"- {name}: {code(cut(side.label))}, {side.outcome}" + (f", {prose(side.version)}" if side.version else "")
+        f"- {name}: {code(side_label(side))}, {side.outcome}" + (f", {prose(side.version)}" if side.version else "")
         for side, name in zip((found.a, found.b), "AB", strict=True)
     ]
     rows = [_markdown_row(change) for change in [*found.phases, found.between]]
@@ -138,7 +164,7 @@ def compare_markdown(found: Comparison) -> str:
     lines += ["", *table(("phase", "A", "B", "B - A", "why"), rows, right=frozenset({"A", "B", "B - A"}))]
     lines += ["", prose(band_note(found))]
     for title, facts, left_out in _fact_blocks(found):
-        rows = [[code(name), code(a), code(b)] for name, a, b in facts]
+        rows = [[code(text) if text else "" for text in fact] for fact in facts]
         lines += ["", f"<details><summary>{title}</summary>", "", *table(("fact", "A", "B"), rows)]
         lines += ["", f"and {left_out} more"] if left_out else []
         lines += ["", "</details>"]
@@ -204,7 +230,7 @@ def compare_page(found: Comparison, a: Snapshot, b: Snapshot) -> str:
         {
             "name": name,
             "key": f"chart-{name.lower()}",
-            "label": cut(side.label),
+            "label": side_label(side),
             "headline": " ".join(headline(known)),
             "engine": engine_words(known),
             "known": known,

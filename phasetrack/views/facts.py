@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from phasetrack.views.words import size
@@ -26,7 +27,13 @@ _PARALLEL = {"tp_size", "pp_size", "dp_size", "ep_size", "nnodes"}
 _DEFAULTS: dict[str, Value] = {
     "node_rank": 0, "disaggregation_mode": "null", "dtype": "auto", "load_format": "auto",
 }  # fmt: skip
-_TITLES = dict(_SHOWN)
+_TITLES = dict(_SHOWN) | {
+    "avail_mem_bytes": "free memory before the load", "after_load_bytes": "free memory after the load",
+    "after_pool_bytes": "free memory after the KV cache", "kv_k_bytes": "KV keys", "kv_v_bytes": "KV values",
+    "host_ram_bytes": "host memory", "checkpoint_bytes": "checkpoint", "kv_upper_tokens": "KV tokens at most",
+    "kv_budget_bytes": "KV budget", "context_length": "context",
+}  # fmt: skip
+_UNITS = ("_bytes", "_tokens", "_count")
 
 
 def shown_facts(facts: Mapping[str, Value]) -> list[tuple[str, str]]:
@@ -36,8 +43,13 @@ def shown_facts(facts: Mapping[str, Value]) -> list[tuple[str, str]]:
 
 
 def fact_title(key: str) -> str:
-    """Name a fact: ``KV tokens`` for ``kv_tokens``; the key itself where it has no other name."""
-    return _TITLES.get(key, key)
+    """Name a fact: ``KV tokens`` for ``kv_tokens``; one without a name of its own by its key in words."""
+    if key in _TITLES:
+        return _TITLES[key]
+    if key.startswith("draft_") and key.removeprefix("draft_") in _TITLES:
+        return f"draft {_TITLES[key.removeprefix('draft_')]}"
+    plain = next((key.removesuffix(unit) for unit in _UNITS if key.endswith(unit)), key)
+    return re.sub(r"\bkv\b", "KV", plain.replace("_", " "))
 
 
 def fact_text(key: str, value: Value) -> str:

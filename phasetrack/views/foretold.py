@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from phasetrack.core.model import Range
 from phasetrack.core.say import duration
 from phasetrack.views.gantt import WORTH_S
+from phasetrack.views.rows import usual_sources
 from phasetrack.views.template import cut
-from phasetrack.views.words import span_of
+from phasetrack.views.words import cache_words, span_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,8 +36,7 @@ def expected_lines(known: Snapshot) -> Iterator[dict[str, object]]:
     reach = max((max(expected.high_s, row.elapsed_s or 0.0) for row, expected in rows), default=0.0)
     for row, expected in rows:
         came_s = row.elapsed_s if row.ended_s is not None else None
-        cache = f"{row.cache} cache" if row.cache else ""
-        yield _range_line(cut(row.title, 80), expected, came_s, reach) | {"remark": cache}
+        yield _range_line(cut(row.title, 80), expected, came_s, reach) | {"remark": cache_words(row.cache)}
 
 
 def told_lines(known: Snapshot, told: Sequence[Told]) -> Iterator[dict[str, object]]:
@@ -72,9 +72,11 @@ def _range_line(title: str, expected: Range, came_s: float | None, reach_s: floa
 
 
 def sources_of(known: Snapshot, told: Sequence[Told]) -> str:
-    """Where the ranges come from, each source once."""
-    runs = max((row.expected.runs for row in known.phases if row.expected is not None), default=0)
-    like = f"{runs} like boot{'s' if runs > 1 else ''} of this machine" if runs else "public starts of this size"
-    now = () if known.eta is None else (known.eta.source, known.eta.why)
-    named = [text.rstrip(".") for text in (like, *(one.source for one in told), *now) if text]
-    return cut("Ranges (the middle 80 %) from " + "; ".join(dict.fromkeys(named)) + ".", 1000)
+    """Where the ranges come from, in one sentence; what changed on the way stands in its order."""
+    start = ", then ".join(dict.fromkeys(one.source for one in told if one.source))
+    phases = " and ".join(usual_sources(known.phases))
+    eta = known.eta
+    left = "" if eta is None or not eta.source else eta.source + (f" ({eta.why})" if eta.why else "")
+    parts = (("the whole start", start), ("each phase", phases), ("what is still to come", left))
+    said = [f"{what} by {source}" for what, source in parts if source]
+    return cut("Ranges hold the middle 80 %" + (": " + "; ".join(said) if said else "") + ".", 1000)

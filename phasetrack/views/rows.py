@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Basis, Outcome, Status
-from phasetrack.views.words import clock, duration, progress, span_of
+from phasetrack.views.words import cache_words, clock, duration, progress, span_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from phasetrack.core.model import BootSummary, PhaseRow, Snapshot
 
 # Milestones and what comes after the start have no share of it.
@@ -122,17 +124,24 @@ def usual(known: Snapshot) -> list[str]:
     done = [row for row in rows if row.status is Status.DONE and row.elapsed_s is not None]
     if not done:
         return []
-    runs = max(row.expected.runs for row in done if row.expected is not None)
-    source = f"{runs} like boot{'s' if runs > 1 else ''} of this machine" if runs else "public starts of this size"
-    return [f"Usually ({source}):", *(_usual(row) for row in done)]
+    source = "; ".join(usual_sources(done))
+    return [f"Usually ({source}):", *(_usual(row, is_mixed=";" in source) for row in done)]
 
 
-def _usual(row: PhaseRow) -> str:
+def usual_sources(rows: Sequence[PhaseRow]) -> list[str]:
+    """Where "usually" comes from: like boots, and what the shipped figures are of where no like boot tells."""
+    ranges = [row.expected for row in rows if row.expected is not None]
+    runs = max((one.runs for one in ranges), default=0)
+    like = f"{runs} like boot{'s' if runs > 1 else ''} of this machine" if runs else ""
+    return list(dict.fromkeys(text for text in (like, *(one.source for one in ranges)) if text))
+
+
+def _usual(row: PhaseRow, *, is_mixed: bool) -> str:
     low, high = (0.0, 0.0) if row.expected is None else (row.expected.low_s, row.expected.high_s)
     took = row.elapsed_s or 0.0
     said = "longer" if took > high + 1 else "shorter" if took < low - 1 else ""
-    cache = f"{row.cache} cache" if row.cache else ""
-    remark = ", ".join(text for text in (said, cache) if text)
+    source = row.expected.source if is_mixed and row.expected is not None else ""
+    remark = ", ".join(text for text in (said, cache_words(row.cache), source) if text)
     return f"  {row.title:<20} {span_of(row.expected):>12}   took {duration(took):>12}  {remark}".rstrip()
 
 

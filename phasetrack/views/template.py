@@ -12,7 +12,14 @@ from phasetrack.views.words import size
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
+# What must not be broken where a line ends: a flag, a point in time, a figure and its unit.
+_UNBROKEN = re.compile(
+    r"(?<![\w-])--[a-z][\w-]{0,48}"
+    r"|\d{4}-\d\d-\d\dT[\d:.]+(?:[+-]\d\d:\d\d)?"
+    r"|(?<![\w.])\d[\d.]{0,9} (?:s|min|h|[KMGT]iB)\b"
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -41,8 +48,15 @@ def _environment() -> Environment:
         "script_hash": f"sha256-{digest}",
         "version": __version__,
     }
-    env.filters |= {"duration": duration, "size": size}
+    env.filters |= {"duration": duration, "size": size, "unbroken": unbroken}
     return env
+
+
+def unbroken(text: str) -> Markup:
+    """Escaped, and no line ends inside of what a reader copies whole."""
+    from markupsafe import Markup, escape
+
+    return Markup(_UNBROKEN.sub(r'<span class="unbroken">\g<0></span>', str(escape(text))))  # noqa: S704 - escaped
 
 
 def cut(text: str, most: int = 400) -> str:

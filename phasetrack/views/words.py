@@ -89,6 +89,11 @@ def progress(value: Progress | None) -> str:
     return f"{count(value.done)}/{total}{unit}"
 
 
+def cache_words(cache: str | None) -> str:
+    """``cold cache``, ``perhaps cold cache`` where only its pace tells; a guess that nothing was amiss is no news."""
+    return {"cold": "cold cache", "warm": "warm cache", "~cold": "perhaps cold cache"}.get(cache or "", "")
+
+
 def span_of(value: Range | None) -> str:
     """``6–11 min``: a range in one unit; empty where unknown."""
     if value is None:

@@ -7,14 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from phasetrack.core.compare import compare
+from phasetrack.core.compare import Side, compare
 from phasetrack.core.key import key_of
-from phasetrack.core.model import PastBoot, PastPhase
+from phasetrack.core.model import Outcome, PastBoot, PastPhase
 from phasetrack.core.noise import Noise, noise_of, wider
 from phasetrack.core.past import remembered
 from phasetrack.core.recollect import snapshot_of
-from phasetrack.views.compare import compare_json, compare_markdown, compare_text, signed
-from tests.talk import args, hear, patterns, recording, talk
+from phasetrack.edges.history import History, Store
+from phasetrack.share import read_boot
+from phasetrack.views.compare import compare_json, compare_markdown, compare_page, compare_text, side_label, signed
+from tests.talk import FIXTURES, args, hear, patterns, recording, talk
 
 PLAIN, PLAIN_AGAIN, DRAFT_COLD, DRAFT_WARM = (
     "01-plain-file",
@@ -149,6 +151,10 @@ def test_a_failed_start_explains_no_times_but_says_where_it_failed():
     assert (found.first, found.delta_s) == (None, None)
     assert "A was ready after 40 s. B failed in Target weights" in found.because
     assert changes(found)["target_graph"] == "unfinished"
+    line = next(line for line in compare_text(found).splitlines() if "Target CUDA graphs" in line)
+    assert line.endswith("not compared: B never began it")
+    load = next(line for line in compare_text(found).splitlines() if line.startswith("  Target weights"))
+    assert load.endswith("not compared: B did not finish it")
 
 
 def test_facts_that_differ_are_told_and_those_of_every_boot_are_not():
@@ -161,6 +167,63 @@ def test_facts_that_differ_are_told_and_those_of_every_boot_are_not():
     assert "graph_mem_bytes" in memory
     assert "kv_tokens" not in memory, "half a per mille less is the same"
     assert all(fact.one_sided for fact in found.facts[names.index("asr_max_buffer_seconds") :])
+
+
+def test_what_only_one_release_prints_is_one_line():
+    found = between(PLAIN, "16b-plain-file")
+    text = compare_text(found)
+    block = text.partition("Arguments that only one of them prints:")[2].splitlines()
+    assert [line.split(":")[0].strip() for line in block if line] == ["only A", "only B"]
+    assert all(line.endswith("…") and len(line) < 120 for line in block if line)
+    assert "unset" not in text
+    assert "|  | `asr_max_buffer_seconds, " in compare_markdown(found)
+
+
+def test_facts_have_titles_and_arguments_keep_their_names():
+    text = compare_text(between(PLAIN, DRAFT_WARM))
+    assert "_bytes" not in text
+    assert "draft KV tokens" in text
+    assert "speculative_algorithm" in text
+
+
+@pytest.mark.parametrize(
+    ("label", "boot", "said"),
+    [("app.log", 1, "app.log"), ("app.log#1", 1, "app.log, boot 1"), ("app.log#2", 2, "app.log, boot 2"),
+     ("app.log", 2, "app.log, boot 2"), ("run#7", 1, "run#7")],
+)  # fmt: skip
+def test_both_sides_are_named_alike_whatever_way_their_boots_were_asked_for(label, boot, said):
+    assert side_label(Side(label, Outcome.READY, 40.0, None, None, boot)) == said
+
+
+def test_the_charts_of_a_comparison_ask_what_was_known_before_each_start(tmp_path):
+    itself = remembered(hear(recording(PLAIN)).snapshot)
+    began_s = itself.past.began_s
+    store = Store(tmp_path / "history.db")
+    for days in (-3, -2, -1, 1, 2):
+        past = replace(itself.past, began_s=began_s + days * 86400)
+        store.remember([replace(itself, uid=f"{days}", past=past)], now_s=0.0)
+    log = str(FIXTURES / PLAIN / "server.log")
+    known = read_boot(patterns(), log, History(log, print, store))
+    assert next(row for row in known.phases if row.phase == "target_load").expected.runs == 3
+
+
+def test_no_change_is_never_red():
+    a, b = hear(recording(PLAIN)).snapshot, hear(recording(DRAFT_WARM)).snapshot
+    page = compare_page(compare(a, b), a, b)
+    row = page.partition('data-phase="draft_kv"')[2].partition("</tr>")[0]
+    assert 'class="num">0 s<' in row
+    assert "num delta" not in row
+
+
+def test_a_cache_is_a_reason_only_where_both_boots_show_it():
+    def cached(known, cache):
+        return replace(known, phases=tuple(replace(row, cache=cache) for row in known.phases))
+
+    one, two = boot(10, 10), boot(10, 60)
+    shown = compare(cached(one, "warm"), cached(two, "cold"))
+    assert "warm cache in A, cold in B" in shown.causes[0].reasons
+    guessed = compare(cached(one, "~warm"), cached(two, "~cold"))
+    assert not any("cache" in reason for reason in guessed.causes[0].reasons)
 
 
 def test_every_form_says_the_same_seconds():

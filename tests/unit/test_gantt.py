@@ -32,6 +32,7 @@ from phasetrack.views.curves import curve_path, spread
 from phasetrack.views.foretold import Told
 from phasetrack.views.gantt import chart, offset, tick_step
 from phasetrack.views.page import report_page
+from phasetrack.views.template import unbroken
 from tests.talk import hear, recording
 
 LIMIT_BYTES = 500_000
@@ -130,7 +131,7 @@ def test_what_was_expected_stands_beside_what_came_true():
     page = report_page(replace(heard, phases=rows))
     assert "Expected, and what came true" in page
     assert ">later<" in page
-    assert "9 like boots of this machine" in page
+    assert "Ranges hold the middle 80 %: each phase by 9 like boots of this machine." in page
 
 
 def test_what_was_said_while_it_started_stands_beside_how_long_it_took():
@@ -146,7 +147,14 @@ def test_what_was_said_while_it_started_stands_beside_how_long_it_took():
     assert "25–85 s" in page
     assert ">as expected<" in page
     assert ">later<" in page
-    assert "30 public starts" in page
+    assert "Ranges hold the middle 80 %: the whole start by 30 public starts; each phase by public starts of" in page
+
+
+def test_no_line_ends_inside_of_a_flag_or_a_date():
+    page = report_page(hear(recording("06a1-mem-fraction-too-small")).snapshot)
+    assert '<span class="unbroken">2026-11-30T' in page
+    assert '<span class="unbroken">--mem-fraction-static</span>' in page
+    assert "<b>&" not in str(unbroken("<b>--x"))
 
 
 def test_samples_become_strips_over_the_same_time_line():

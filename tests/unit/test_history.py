@@ -15,7 +15,8 @@ from phasetrack.core.past import remembered
 from phasetrack.edges.history import History, Store, default_path
 from phasetrack.edges.tables import VERSION
 from phasetrack.errors import HistoryError
-from tests.talk import hear, recording
+from phasetrack.share import look_beside, noise_between
+from tests.talk import FIXTURES, hear, patterns, recording
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,7 +98,7 @@ def test_past_boots_come_by_likeness_and_then_the_newest_first(store):
 def test_a_boot_is_no_past_of_itself(store):
     one = boot("01-plain-file")
     store.remember([one, boot("02-plain-pty")], now_s=NOW_S)
-    assert [past.began_s for past in store.priors(one.past.key, but=one.uid).boots] == [
+    assert [past.began_s for past in store.priors(one.past.key, but={one.uid}).boots] == [
         boot("02-plain-pty").past.began_s
     ]
 
@@ -199,3 +200,26 @@ def test_a_boot_that_another_follows_is_kept_as_far_as_it_came(store):
     assert store.boots() == []
     history.sample(replace(known("02-plain-pty"), boot=2), NOW_S)
     assert [one.past.outcome for one in store.boots()] == ["ready", "starting"]
+
+
+def test_a_page_shows_the_estimates_of_their_time_and_a_comparison_asks_the_same_history(tmp_path: Path) -> None:
+    """Neither boots that came later nor the boot itself are its past."""
+    name = "07b-tp2-eagle3-pipe"
+    log, now, itself = str(FIXTURES / name / "server.log"), known(name), boot(name)
+    others = [
+        replace(itself, uid=f"{k:032d}", past=replace(itself.past, began_s=(itself.past.began_s or 0.0) + days * 86400))
+        for k, days in enumerate((1, 2, 3, 4))
+    ]
+    store = Store(tmp_path / "later.db")
+    store.remember([itself, *others], now_s=0.0)
+    told = look_beside(patterns(), log, now, History(log, print, store)).told
+    assert told
+    assert all("like boot" not in one.source for one in told)
+    assert noise_between(now, now, store) == {}
+
+    store = Store(tmp_path / "earlier.db")
+    earlier = [replace(one, past=replace(one.past, began_s=(one.past.began_s or 0.0) - 30 * 86400)) for one in others]
+    store.remember([itself, *earlier], now_s=0.0)
+    told = look_beside(patterns(), log, now, History(log, print, store)).told
+    assert told[-1].source.endswith("4 like boots")
+    assert noise_between(now, now, store)["target_load"].runs == 4

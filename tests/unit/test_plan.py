@@ -114,3 +114,8 @@ def test_the_phases_to_expect(args, lacking, added):
 
 def test_nothing_is_expected_of_an_unknown_start():
     assert expected_phases({}) == ()
+
+
+def test_a_call_inside_of_the_arguments_is_one_value():
+    found = parse_args("ServerArgs(tp_size=2, graphs=Graphs(decode=Phase(backend='full', bs=[1, 2]), n=None), bs=3)")
+    assert found == {"tp_size": 2, "graphs": "Graphs(decode=Phase(backend='full', bs=[1, 2]), n=None)", "bs": 3}
