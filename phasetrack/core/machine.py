@@ -43,6 +43,7 @@ from phasetrack.core.state import (
     Span,
     State,
     axes,
+    clock_went_back,
     rank_key,
     rule_versions,
 )
@@ -927,6 +928,7 @@ def summarize_boot(boot: Boot, end_offset: int | None = None) -> BootSummary:
     cause = first_cause(boot)
     started = boot.started_at_s if boot.opened else None
     startup = None if boot.ready_at_s is None or started is None else boot.ready_at_s - started
+    startup = None if clock_went_back(boot) else startup
     return BootSummary(
         boot.number, boot.begin.line, boot.begin.offset, boot.outcome, started, boot.ready_at_s, startup,
         boot.server, None if cause is None else cause.id, end_offset,

@@ -23,6 +23,8 @@ START = Place(1, 1, 0)
 LOADS = ("target_load", "draft_load")
 POOLS = ("kv_cache", "draft_kv")
 GRAPHS = ("target_graph", "draft_graph")
+# Ranks and nodes differ by less.
+_SKEW_S = 60.0
 
 # A bar's curve is kept as at most this many points; beyond, every second one goes.
 CURVE_LIMIT = 64
@@ -312,3 +314,14 @@ def rule_versions(boot: Boot, rule: Rule) -> None:
 def version_key(version: str) -> tuple[int, ...]:
     """Order versions: 0.4.6 < 0.4.6.post5 < 0.4.7."""
     return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+def clock_went_back(boot: Boot) -> bool:
+    """Whether ready is earlier than what came before it, by more than ranks differ: nothing it took is known."""
+    ready, place = boot.ready_at_s, boot.ready
+    if ready is None or place is None:
+        return False
+    return any(
+        row.began_s is not None and row.began_s - ready > _SKEW_S and row.begin.offset < place.offset
+        for row in boot.rows
+    )

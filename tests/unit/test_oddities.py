@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from phasetrack.core.past import remembered
 from phasetrack.views.status import status_line
 from tests.talk import args, hear, log
 
@@ -48,3 +49,22 @@ def test_bars_without_messages_will_never_say_ready():
     ).warnings
     assert warning.id == "log.bars_only"
     assert "--probe health" in warning.message
+
+
+BACK = log(f"""
+    42:04 | {args(tp_size=1)}
+    42:22 | Init torch distributed begin.
+    42:23 | Load weight begin. avail mem=139.13 GB
+""") + log("42:30 | The server is fired up and ready to roll!\n").replace(" 15:", " 14:")
+
+
+def test_a_start_whose_clock_went_back_took_nobody_knows_how_long():
+    answer = hear(BACK).snapshot
+    assert answer.startup_s is None
+    assert [warning.id for warning in answer.warnings] == ["log.clock_back"]
+    assert "-" not in status_line(answer).partition("took")[2]
+
+
+def test_nothing_is_learned_of_a_start_whose_clock_went_back():
+    assert remembered(hear(BACK).snapshot) is None
+    assert remembered(hear(READY).snapshot) is not None
