@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import tarfile
 import tempfile
 from contextlib import contextmanager
@@ -19,11 +18,11 @@ from phasetrack.core.mask import Masker, masked, segments
 from phasetrack.core.model import Chunk, Closed
 from phasetrack.core.tracker import Tracker
 from phasetrack.edges.file import bytes_of
+from phasetrack.edges.outlet import result_file
 from phasetrack.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
     from typing import BinaryIO
 
     from phasetrack.core.model import PatternSet, Snapshot
@@ -40,24 +39,24 @@ _KINDS = {
 class Bundle:
     """What was written."""
 
-    path: Path
+    path: str
     files: tuple[str, ...]
     counts: dict[str, tuple[int | None, int]]  # kind -> how many different ones, how often
     known: Snapshot
 
 
-def write_bundle(patterns: PatternSet, log: str, target: Path, *, boot: int | None = None) -> Bundle:
+def write_bundle(patterns: PatternSet, log: str, target: str, *, boot: int | None = None) -> Bundle:
     """Write a redacted log, its snapshot and its page as one archive for others to read.
 
     Args:
         patterns: all packs.
         log: the log file, or ``-``.
-        target: the archive, ``.tar.gz``; it is there whole or not at all.
+        target: the archive, ``.tar.gz``; never standard output: it is to be looked through first.
         boot: the boot to show.
 
     Raises:
         SourceError: the log cannot be read.
-        UsageError: the archive cannot be written, or the log holds no such boot.
+        UsageError: the archive cannot be written, is the log itself, or the log holds no such boot.
     """
     from phasetrack.views.jsonl import dumps, snapshot_json
     from phasetrack.views.page import report_page
@@ -79,7 +78,8 @@ def write_bundle(patterns: PatternSet, log: str, target: Path, *, boot: int | No
             "report.html": report_page(known),
             "MASKED.txt": masked_list(masker.counts),
         }
-        _write(target, clean, texts)
+        with result_file(target, [log]) as raw:
+            _write(raw, clean, texts)
     return Bundle(target, (_LOG_NAME, *texts), masker.counts, known)
 
 
@@ -143,22 +143,12 @@ def _twice(log: str) -> Iterator[Callable[[], Iterator[bytes]]]:
         yield again
 
 
-def _write(target: Path, log: BinaryIO, texts: dict[str, str]) -> None:
-    """Write the archive beside its place, and move it there when it is whole. It tells no user, host or time."""
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with (
-            part.open("xb") as raw,
-            gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
-            tarfile.open(fileobj=packed, mode="w") as tar,
-        ):
-            _add(tar, _LOG_NAME, log)
-            for name, text in texts.items():
-                _add(tar, name, io.BytesIO(text.encode("utf-8", "replace")))
-        part.replace(target)
-    except OSError as fault:
-        part.unlink(missing_ok=True)
-        raise UsageError(f"{target}: cannot be written: {fault.strerror or fault}") from None
+def _write(raw: BinaryIO, log: BinaryIO, texts: dict[str, str]) -> None:
+    """Write the archive. It tells no user, host or time."""
+    with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
+        _add(tar, _LOG_NAME, log)
+        for name, text in texts.items():
+            _add(tar, name, io.BytesIO(text.encode("utf-8", "replace")))
 
 
 def _add(tar: tarfile.TarFile, name: str, content: BinaryIO) -> None:

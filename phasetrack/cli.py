@@ -14,26 +14,18 @@ from typing import Annotated, Any, NoReturn
 import typer
 import typer.core
 
-from phasetrack import __version__
+from phasetrack import __version__, signals
 from phasetrack.cli_after import compare, demo, doctor, replay, report
 from phasetrack.cli_history import history_app
 from phasetrack.cli_live import run, status, tail, wait
 from phasetrack.cli_options import note
 from phasetrack.cli_patterns import patterns_app
-from phasetrack.errors import Exit, PhasetrackError
+from phasetrack.edges.outlet import open_streams
+from phasetrack.errors import Exit, OutputError, PhasetrackError
 
 
 class _Group(typer.core.TyperGroup):
-    """Runs a command; where the reader of our output has gone away, that is no error of ours."""
-
-    def invoke(self, ctx: Any) -> object:
-        try:
-            found: object = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(Exit.OK) from None
-        return found
+    """Builds of a command what is needed."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Build nothing for what was not given."""
@@ -100,26 +92,6 @@ app.command()(demo)
 app.add_typer(history_app, name="history")
 app.add_typer(patterns_app, name="patterns")
 
-_received: list[int] = []  # the signal that ends us
-
-
-def _interrupt(number: int, frame: object) -> None:
-    del frame
-    _received.append(number)
-    raise KeyboardInterrupt
-
-
-def _prepare() -> None:
-    """End on signals as on Ctrl-C, and never over a character that the terminal does not have."""
-    import signal
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _interrupt)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
-
 
 def _internal(fault: Exception) -> Exit:
     """Say in a line what broke inside; with PHASETRACK_DEBUG the whole of it."""
@@ -133,21 +105,32 @@ def _internal(fault: Exception) -> Exit:
     return Exit.INTERNAL
 
 
-def main() -> NoReturn:
-    """Run the command line; nothing but an exit code leaves it."""
-    _prepare()
-    code: int | str | None = Exit.OK
+def _answer() -> int | str | None:
+    """Run the command line; answer its exit code."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
+    except OutputError as fault:
+        if not fault.is_unread:
+            note(str(fault))
+        return fault.exit_code
     except PhasetrackError as fault:
         note(str(fault))
-        code = fault.exit_code
+        return fault.exit_code
     except SystemExit as end:
-        code = end.code
+        return end.code
     except KeyboardInterrupt:
-        code = Exit.INTERRUPTED
+        return Exit.INTERRUPTED
     except Exception as fault:  # noqa: BLE001 - a user sees no traceback of ours
-        code = _internal(fault)
-    if _received:
-        code = 128 + _received[0]
-    sys.exit(code)
+        return _internal(fault)
+    return Exit.OK
+
+
+def main() -> NoReturn:
+    """Run the command line; nothing but an exit code leaves it."""
+    signals.raise_interrupts()
+    open_streams()
+    code = _answer()
+    signals.end(code)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from enum import StrEnum
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,6 +34,7 @@ from phasetrack.errors import HistoryError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import TextIO
 
     from phasetrack.core.model import PatternSet, Record
     from phasetrack.core.tracker import Tracker
@@ -70,7 +70,7 @@ def report(
     form: Annotated[ReportFormat, typer.Option("--format", "-f", help="Form of the report.")] = ReportFormat.TEXT,
     output: ToFile = None,
     bundle: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="FILE", help="Write a .tar.gz to give away: masked log, snapshot, page; nothing is sent."),
     ] = None,
     at_line: AtLine = None,
@@ -96,7 +96,8 @@ def report(
     tracker, records = read_whole(loaded, log, at_line=at_line, at_s=moment(at), boot=boot)
     history = history_of(log, off=no_history)
     if form is ReportFormat.NDJSON:
-        _stream(tracker, records, output, boot, history)
+        with target_of(output, log, patterns=patterns) as out:
+            _stream(tracker, records, out, boot, history)
         return
     for _ in records:
         pass
@@ -105,32 +106,29 @@ def report(
     beside = None
     if form is ReportFormat.HTML and not past:
         beside = look_beside(loaded, log, known, history)
-    with target_of(output) as out:
+    with target_of(output, log, patterns=patterns) as out:
         out.write(report_in(form, known, plain=is_plain(ascii_only), beside=beside))
 
 
-def _bundle(patterns: PatternSet, log: str, target: Path, boot: int | None) -> None:
+def _bundle(patterns: PatternSet, log: str, target: str, boot: int | None) -> None:
     from phasetrack.bundle import bundle_words, write_bundle
 
+    if target == "-":
+        raise UsageError("--bundle -: a bundle is a file, to be looked through before it is given away")
     say(bundle_words(write_bundle(patterns, log, target, boot=boot)))
 
 
 def _stream(
-    tracker: Tracker, records: Iterator[Record], output: Path | None, boot: int | None, history: History | None
+    tracker: Tracker, records: Iterator[Record], out: TextIO, boot: int | None, history: History | None
 ) -> None:
     """One record a line as they come; the whole snapshot is the last."""
-    from itertools import chain
-
     from phasetrack.run import recalled
     from phasetrack.views.jsonl import dumps, record_json, snapshot_json
 
-    first = next(records, None)  # a log that cannot be read leaves the output alone
-    with target_of(output) as out:
-        for record in chain(() if first is None else (first,), records):
-            out.write(dumps(record_json(record, tracker.zone)) + "\n")
-        known = recalled(tracker, history)
-        check_boot(known.boot, boot)
-        out.write(dumps({"type": "snapshot", "snapshot": snapshot_json(known)}) + "\n")
+    out.writelines(dumps(record_json(record, tracker.zone)) + "\n" for record in records)
+    known = recalled(tracker, history)
+    check_boot(known.boot, boot)
+    out.write(dumps({"type": "snapshot", "snapshot": snapshot_json(known)}) + "\n")
 
 
 def compare(
@@ -152,7 +150,8 @@ def compare(
             noise = noise_between(first, second, Store())
         except HistoryError as fault:
             note(f"history: {fault}; going on without it")
-    with target_of(output) as out:
+    logs = (name.rpartition("#")[0] or name for name in (a, b))
+    with target_of(output, a, b, *logs, patterns=patterns) as out:
         out.write(compare_in(form, first, second, names=(a, b), noise=noise))
 
 

@@ -27,12 +27,14 @@ from phasetrack.cli_options import (
     check_boot,
     history_of,
     is_plain,
+    is_read,
     load_patterns,
     look_of,
     moment,
     note,
-    say,
+    pour,
     seconds,
+    tell,
 )
 from phasetrack.cli_screen import show_screen, wants_screen
 from phasetrack.errors import Exit, UsageError
@@ -87,7 +89,7 @@ def status(
         load_patterns(patterns), log, at_line=at_line, at_s=moment(at), boot=boot, history=history, look=look
     )
     check_boot(known.boot, boot)
-    typer.echo(dumps(snapshot_json(known)) if json else status_line(known, plain=is_plain(ascii_only)))
+    tell(dumps(snapshot_json(known)) if json else status_line(known, plain=is_plain(ascii_only)))
     raise typer.Exit(probe_code(known) if startup_probe else exit_code(known))
 
 
@@ -146,12 +148,12 @@ def _tail_json(sessions: list[Session]) -> None:
     many = len(sessions) > 1
 
     def out(session: Session, record: Record) -> None:
-        say(json_line(record, session.zone, session.path if many else None))
+        tell(json_line(record, session.zone, session.path if many else None))
 
     tail_records(sessions, out, is_read)
     for session in sessions:
         last = {"type": "snapshot", "snapshot": snapshot_json(session.snapshot())}
-        say(dumps({"path": session.path, **last} if many else last))
+        tell(dumps({"path": session.path, **last} if many else last))
 
 
 def _tail_plain(sessions: list[Session], patterns: PatternSet, *, plain: bool) -> None:
@@ -159,21 +161,12 @@ def _tail_plain(sessions: list[Session], patterns: PatternSet, *, plain: bool) -
     from phasetrack.views.status import status_line
 
     heads = [f"{session.path}: " if len(sessions) > 1 else "" for session in sessions]
-    outs = [partial(say, head=head) for head in heads]
+    outs = [partial(tell, head=head) for head in heads]
     tail_plain(
         [Teller(session, patterns, out, plain=plain) for session, out in zip(sessions, outs, strict=True)], is_read
     )
     for session, out in zip(sessions, outs, strict=True):
         out(status_line(session.snapshot(), plain=plain))
-
-
-def is_read() -> bool:
-    """Whether anybody still reads our stdout: a pipe whose reader has gone says so before it is written to."""
-    import select
-
-    watch = select.poll()
-    watch.register(sys.stdout, 0)
-    return not any(what & (select.POLLERR | select.POLLHUP) for _, what in watch.poll(0))
 
 
 def run(
@@ -205,14 +198,15 @@ def run(
 
     plain = is_plain(ascii_only)
     look = look_of(None, probe, url, log_only=log_only)
-    launch = Launch(command, log, load_patterns(patterns), look, say=note, record=record, passthrough=passthrough)
+    copy = pour if passthrough else None
+    launch = Launch(command, log, load_patterns(patterns), look, say=note, record=record, copy=copy)
     history = partial(history_of, str(launch.log), off=no_history)
     if output is OutputForm.JSON:
         raise UsageError("run: --output json is not for run (follow its log: phasetrack tail --output json LOG)")
     if not passthrough and wants_screen(output, [str(launch.log)]):
         launch.screen(history, partial(show_screen, str(launch.log), plain=plain, bell=bell, mouse=mouse), _ask)
         raise typer.Exit(launch.exit_code())
-    launch.plain(history(), note if passthrough else say, plain=plain)
+    launch.plain(history(), note if passthrough else tell, plain=plain)
     raise typer.Exit(launch.exit_code())
 
 
@@ -269,7 +263,7 @@ def wait(
         teller = Teller(session, known, lambda line: typer.echo(line, err=True), plain=plain)
         waited = wait_for(teller, want, new=new, timeout_s=timeout_s)
     if json:
-        say(dumps(snapshot_json(waited.known)))
+        tell(dumps(snapshot_json(waited.known)))
     else:
         late = timeout if waited.code is Exit.DEADLINE else None
         here = known.phases[until].title if waited.code is Exit.OK and until != "ready" else None
@@ -282,5 +276,5 @@ def wait(
             fired=waited.fired,
             plain=plain,
         )
-        say(said)
+        tell(said)
     raise typer.Exit(waited.code)

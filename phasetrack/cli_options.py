@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from phasetrack.errors import UsageError
+from phasetrack.edges.outlet import is_lost, result_file
+from phasetrack.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Iterator
     from typing import TextIO
 
     from phasetrack.beside import Look
@@ -61,7 +63,7 @@ Url = Annotated[
     typer.Option("--url", metavar="URL", help="Ask there, not at the log's port on loopback; implies --probe."),
 ]
 LogOnly = Annotated[bool, typer.Option("--log-only", help="Look at nothing but the log.")]
-ToFile = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")]
+ToFile = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -128,6 +130,36 @@ def say(line: str, head: str = "") -> None:
     sys.stdout.flush()
 
 
+def tell(line: str, head: str = "") -> None:
+    """Print a line of an outcome, which is none the less so where nobody can read it."""
+    try:
+        say(line, head)
+    except OutputError as fault:
+        if not fault.is_unread:
+            note(str(fault))
+
+
+def pour(data: bytes) -> None:
+    """Write bytes to standard output at once; where that cannot be, it is told once."""
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except OutputError as fault:
+        if not fault.is_unread:
+            note(str(fault))
+
+
+def is_read() -> bool:
+    """Whether anybody still reads our stdout: a pipe whose reader has gone says so before it is written to."""
+    import select
+
+    if is_lost(sys.stdout):
+        return False
+    watch = select.poll()
+    watch.register(sys.stdout, 0)
+    return not any(what & (select.POLLERR | select.POLLHUP) for _, what in watch.poll(0))
+
+
 def note(what: str) -> None:
     """Say something beside the result, on stderr."""
     from phasetrack.core.redact import redact
@@ -135,13 +167,27 @@ def note(what: str) -> None:
     typer.echo(redact(f"phasetrack: {what}"), err=True)  # a URL or an argument may hold a secret too
 
 
-def target_of(output: Path | None) -> AbstractContextManager[TextIO]:
-    """Where a result goes: a file, or standard output."""
-    from contextlib import nullcontext
+@contextmanager
+def target_of(output: str | None, *logs: str, patterns: Iterable[Path] | None = None) -> Iterator[TextIO]:
+    """Where a result goes: a file, there whole or not at all, or standard output.
 
-    if output is None:
-        return nullcontext(sys.stdout)
-    try:
-        return output.open("w", encoding="utf-8", errors="replace")
-    except OSError as fault:
-        raise UsageError(f"{output}: cannot be written: {fault.strerror}") from None
+    Args:
+        output: the file; None or ``-`` for standard output.
+        logs: what the command reads.
+        patterns: pattern files that it reads.
+
+    Raises:
+        UsageError: it cannot be written, or is read by the command.
+    """
+    if output in {None, "-"}:
+        yield sys.stdout
+        return
+    from phasetrack.edges.history import default_path
+    from phasetrack.edges.recorded import beside
+
+    read: list[str | Path] = [*logs, *(beside(log) for log in logs if log != "-"), *(patterns or ()), default_path()]
+    with result_file(output or "", read) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="replace")
+        yield text
+        text.flush()
+        text.detach()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from phasetrack.cli_options import Patterns, load_patterns
+from phasetrack.cli_options import Patterns, load_patterns, tell
 from phasetrack.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -82,5 +82,5 @@ def check(
 
     patterns = load_patterns(files)
     problems = prove(patterns, time.perf_counter)
-    sys.stdout.write(check_text(patterns, problems))
+    tell(check_text(patterns, problems).rstrip("\n"))
     raise typer.Exit(Exit.FAILED if problems else Exit.OK)

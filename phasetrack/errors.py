@@ -6,6 +6,7 @@ content is an error. ``cli`` alone turns these into words on stderr and an exit 
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
 
 
@@ -50,6 +51,17 @@ class SourceError(PhasetrackError):
     """A log cannot be observed: missing, unreadable, not a file."""
 
     exit_code = Exit.BLIND
+
+
+class OutputError(PhasetrackError):
+    """Standard output takes no more: it is closed, the disk is full, or its reader has gone, which is no fault."""
+
+    def __init__(self, fault: OSError) -> None:
+        """Say what the system said."""
+        self.is_unread = isinstance(fault, BrokenPipeError)
+        self.exit_code = Exit.OK if self.is_unread else Exit.USAGE
+        why = "it is closed" if fault.errno == errno.EBADF else fault.strerror
+        super().__init__(f"standard output cannot be written: {why}")
 
 
 class HistoryError(PhasetrackError):

@@ -7,16 +7,17 @@ with 0 without ever having been ready gives 5: nothing more will come.
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 from phasetrack.beside import samplers
 from phasetrack.core.model import Chunk, EvidenceSample, Outcome, ProbeResult
 from phasetrack.edges.command import Command, log_name
-from phasetrack.edges.recorded import Recorder
+from phasetrack.edges.outlet import refuse_same
+from phasetrack.edges.recorded import Recorder, beside
 from phasetrack.edges.sampler import EvidenceSampler
 from phasetrack.errors import Exit
 from phasetrack.run import Session, Teller
@@ -53,7 +54,7 @@ class Launch:
         *,
         say: Callable[[str], None],
         record: Path | None = None,
-        passthrough: bool = False,
+        copy: Callable[[bytes], None] | None = None,
     ) -> None:
         """Start it.
 
@@ -64,7 +65,7 @@ class Launch:
             look: what to look at beside the log.
             say: takes one line for the user.
             record: where to write an asciicast; evidence goes beside it.
-            passthrough: whether to copy the log to our stdout.
+            copy: takes the log's bytes as they come.
 
         Raises:
             UsageError: the log or the recording cannot be written, there is no such command, or the URL is none.
@@ -73,11 +74,12 @@ class Launch:
         self._patterns = patterns
         self._say = say
         self._known: Snapshot | None = None
-        self._passthrough = passthrough
+        self._copy = copy
         self._samplers: list[Sampler] = [s for s in samplers(str(self.log), look) if not isinstance(s, EvidenceSampler)]
         self._recorder = None
         if record is not None:
-            self._recorder = Recorder(str(record), began_s=time.time(), command=shlex.join(arguments))
+            refuse_same(record, beside(str(record)), self.log)
+            self._recorder = Recorder(str(record), began_s=time.time(), command=shlex.join(arguments), say=say)
         self.command = Command(arguments, self.log)
         pass_signals_on(self.command)
         self._evidence = None
@@ -108,12 +110,14 @@ class Launch:
         """Show the screen; when it is left while the server lives, ask what is to become of the server."""
 
         def open_session(warn: Callable[[str], None], **more: Callable[..., None]) -> Session:
+            if self.command.signalled in ENDING:  # it came when the screen did not take signals yet
+                os.kill(os.getpid(), self.command.signalled)
             return self._session(history(warn=warn), **more)
 
         left = show(open_session)
         pass_signals_on(self.command)  # the screen had them
         self._known = None if left.news is None else left.news.known
-        if left.exit_code > 128:
+        if left.exit_code > 128 and self.command.signalled not in ENDING:
             self.command.pass_on(left.exit_code - 128)
         elif self.command.poll() is None:
             part(self.command, ask, self._say)
@@ -143,9 +147,8 @@ class Launch:
     def _take(self, chunk: Chunk) -> None:
         if self._recorder is not None:
             self._recorder.output(chunk.data, chunk.arrived_s if chunk.arrived_s is not None else time.time())
-        if self._passthrough:
-            sys.stdout.buffer.write(chunk.data)
-            sys.stdout.buffer.flush()
+        if self._copy is not None:
+            self._copy(chunk.data)
 
     def _end(self, session: Session) -> list[Record]:
         """The server has ended: read its last lines, and look once more at what it left."""

@@ -334,10 +334,15 @@ class Teller:
         return max(self._due - time.monotonic(), 0.0)
 
 
+def _is_behind(sessions: Sequence[Session]) -> bool:
+    return not all(session.caught_up or session.ended for session in sessions)
+
+
 def tail_plain(tellers: Sequence[Teller], is_read: Callable[[], bool]) -> None:
-    """Follow until every input has ended, or nobody reads what is told."""
-    loop = Loop([teller.session for teller in tellers])
-    while not all(teller.session.ended for teller in tellers) and is_read():
+    """Follow until every input has ended, or nobody reads what is told; what stands there is read in any case."""
+    sessions = [teller.session for teller in tellers]
+    loop = Loop(sessions)
+    while not all(session.ended for session in sessions) and (is_read() or _is_behind(sessions)):
         polled = loop.poll(min(_GLANCE_S, *(teller.due_s() for teller in tellers)))
         for teller, (_, records) in zip(tellers, polled, strict=True):
             teller.tell(records)
@@ -346,9 +351,9 @@ def tail_plain(tellers: Sequence[Teller], is_read: Callable[[], bool]) -> None:
 def tail_records(
     sessions: Sequence[Session], out: Callable[[Session, Record], None], is_read: Callable[[], bool]
 ) -> None:
-    """Hand on every record until every input has ended, or nobody reads them."""
+    """Hand on every record until every input has ended, or nobody reads them; what stands there is read in any case."""
     loop = Loop(sessions)
-    while not all(session.ended for session in sessions) and is_read():
+    while not all(session.ended for session in sessions) and (is_read() or _is_behind(sessions)):
         for session, records in loop.poll(_GLANCE_S):
             for record in records:
                 out(session, record)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import json
+from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,8 @@ from phasetrack.core.redact import redact
 from phasetrack.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import TextIO
 
 SUFFIX = ".evidence.jsonl"
 
@@ -29,46 +31,70 @@ def beside(cast: str) -> Path:
     return Path(cast).with_suffix(SUFFIX)
 
 
+def _silently(what: str) -> None:
+    del what
+
+
 class Recorder:
     """Writes a recording while it is made; each line is whole at once, so that a kill leaves a readable file."""
 
-    def __init__(self, cast: str, *, began_s: float, command: str, size: tuple[int, int] = (80, 24)) -> None:
+    def __init__(
+        self,
+        cast: str,
+        *,
+        began_s: float,
+        command: str,
+        say: Callable[[str], None] = _silently,
+        size: tuple[int, int] = (80, 24),
+    ) -> None:
         """Begin a recording.
 
         Args:
             cast: the file to write; an older one is replaced.
             began_s: our clock at 0.
             command: what is recorded, for the header; its secrets are masked.
+            say: takes the line that the recording goes on no more: its disk is full.
             size: columns and rows, for players.
 
         Raises:
             UsageError: it cannot be written.
         """
         self.evidence = beside(cast)
+        self._name, self._say, self._is_over = f"--record {cast}", say, False
         self._began_s = began_s
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        header = {"version": 2, "width": size[0], "height": size[1], "timestamp": int(began_s)}
         try:
             self._cast = Path(cast).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115 - closed by ``close``
             self._seen = self.evidence.open("w", encoding="utf-8", buffering=1)
+            self._cast.write(_line(header | {"command": redact(command)}) + "\n")
         except OSError as fault:
-            raise UsageError(f"--record {cast}: cannot be written: {fault.strerror}") from None
-        header = {"version": 2, "width": size[0], "height": size[1], "timestamp": int(began_s)}
-        self._cast.write(_line(header | {"command": redact(command)}) + "\n")
+            raise UsageError(f"{self._name}: cannot be written: {fault.strerror}") from None
 
     def output(self, data: bytes, arrived_s: float) -> None:
         """Take bytes of the log as they arrived; a character cut in two waits for its rest."""
         text = self._decoder.decode(data)
         if text:
-            self._cast.write(_line([round(arrived_s - self._began_s, 6), "o", text]) + "\n")
+            self._write(self._cast, _line([round(arrived_s - self._began_s, 6), "o", text]))
 
     def seen(self, item: EvidenceSample | ProbeResult) -> None:
         """Take what was seen outside the log."""
-        self._seen.write(evidence_line(item) + "\n")
+        self._write(self._seen, evidence_line(item))
+
+    def _write(self, file: TextIO, line: str) -> None:
+        if self._is_over:
+            return
+        try:
+            file.write(line + "\n")
+        except OSError as fault:
+            self._is_over = True
+            self._say(f"{self._name}: cannot be written: {fault.strerror}; the recording ends here")
 
     def close(self) -> None:
         """End the recording."""
-        self._cast.close()
-        self._seen.close()
+        for file in (self._cast, self._seen):
+            with suppress(OSError):  # what could not be written is still in the buffer
+                file.close()
 
 
 def _line(value: object) -> str:
