@@ -162,9 +162,9 @@ class Machine:
         if self._quotes.is_alive(event, rule, at):
             self._take_back(event)
         elif tells_of_an_end(rule) and (rule.role is Role.END or rule.fatal or rule.hang):
-            if event.continued:
+            if event.continued and (rule.role is Role.END or rule.where is Where.ECHO):
                 self._quotes.doubt(event, boot, boot.heard_s)
-            elif not rule.hang:
+            elif not (event.continued or rule.hang):
                 self._quotes.certain(event)
 
     def _as_read(self, event: Event) -> Event:

@@ -6,8 +6,9 @@ Nothing marks the lines of such a text, and prompts are cut, so that where it en
    the one which opened it, or stamped in another form, is *text*; any other is the writer's next, and ends it.
 2. An untimed line in it is *doubtful*: what it tells of an end counts, and is taken back if the quote closes, or if
    the server is seen to live. All else that it tells is none.
-3. Outside a quote, an untimed line of a server that was ready can be another program's of the same terminal. Only
-   what a dead server cannot do takes its word back: new work or an answer, a while later.
+3. Outside a quote, what a shell says of an end (``Killed``), or a web server, can be of another program in the same
+   terminal. Only what a dead server cannot do takes that back: new work or an answer, a while later. A worker's own
+   last words stand: the main process may answer for minutes.
 4. A stamped line that tells of an end makes it certain.
 """
 

@@ -105,6 +105,12 @@ def test_another_program_of_the_terminal_that_was_killed_is_not_the_server_that_
     assert serves(hear(killed + LIFE).snapshot)
 
 
+def test_a_worker_that_crashed_has_failed_though_the_main_process_still_answers():
+    crash = "Fatal Python error: Segmentation fault\n\nThread 0x00007f0000000000 (most recent call first):\n"
+    known = known_of(DECODE.format(0) + crash + LIFE)
+    assert (known.outcome, known.failure.message) == (Outcome.FAILED, "Fatal Python error: Segmentation fault")
+
+
 def test_a_server_that_drains_its_requests_has_stopped():
     stop = DECODE.format(0) + "INFO:     Shutting down\nINFO:     Waiting for connections to close.\n"
     known = known_of(stop + "".join(DECODE.format(second) for second in range(1, 50)))
