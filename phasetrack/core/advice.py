@@ -33,7 +33,7 @@ _SHORT = 160  # of a message within a sentence
 
 # Facts that this module derives, and those that a failing record itself gives.
 DERIVED = frozenset({"share_bytes", "room_bytes", "over_bytes", "fraction_needed"})
-OF_RECORD = frozenset({"exception", "frame", "source", "phase", "rank", "clue"})
+OF_RECORD = frozenset({"exception", "frame", "path", "source", "phase", "rank", "clue"})
 
 _SIGNALS = {
     1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS",
@@ -67,6 +67,8 @@ def headline(failure: Failure) -> str:
     message = failure.message if len(failure.message) <= _SHORT else failure.message[: _SHORT - 1] + "…"
     if failure.inferred or not failure.cause:
         return message
+    what, _, place = message.rpartition(", in ")
+    message = what if what and place in failure.cause else message  # a cause may name the place, too
     said = message.partition(": ")[2] or message
     if said.rstrip(". ") in failure.cause:
         return failure.cause

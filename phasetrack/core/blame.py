@@ -194,7 +194,7 @@ class Blame:
 
     def _last_words(self, boot: Boot, event: Event, rule: Rule, text: str) -> Tellings:
         """A process has gone without tidying up: no failure by itself, but perhaps all that a kill leaves."""
-        if boot.ready is not None or boot.is_over or rule.id in boot.warnings:
+        if boot.stuck is not None or boot.ready is not None or boot.is_over or rule.id in boot.warnings:
             return []
         boot.warnings[rule.id] = Warned(rule.id, text, event.place.line)
         return [("warning", {"id": rule.id, "message": text})]
@@ -224,6 +224,10 @@ class Blame:
         return replace(failure, id="uncaught", cause=_STRAY, remedy="Read its last line and the frames above it.")
 
     def _told(self, boot: Boot, record: FailingRecord, rule: Rule | None) -> Tellings:
+        if not record.is_terse:
+            boot.terse.pop(record.place, None)
+        elif len(boot.terse) < _KEPT[False]:
+            boot.terse[record.place] = record
         failure = self._failure(boot, record, rule)
         if rule is not None and rule.hang and not rule.fatal:
             return self._hang(boot, failure)
@@ -350,7 +354,8 @@ def _values(
     frame = record.frame
     of_record: dict[str, Value] = {
         "exception": record.exceptions[0] if record.exceptions else None,
-        "frame": None if frame is None else f"{frame.name} ({frame.path.rpartition('/')[2]}, line {frame.line})",
+        "frame": record.place_words or None,
+        "path": None if frame is None else frame.path,
         "source": record.source or None,
         "phase": title or None,
         "rank": record.rank or None,
@@ -393,7 +398,7 @@ def whole_cause(boot: Boot) -> Failure | None:
     ranks = {failure.rank for failure in same if failure.rank}
     told = cause if cause.clue else next((failure for failure in same if failure.clue), cause)  # by any rank
     return replace(
-        cause,
+        _with_place(boot, cause),
         cause=told.cause,
         remedy=told.remedy,
         clue=told.clue,
@@ -402,6 +407,14 @@ def whole_cause(boot: Boot) -> Failure | None:
         mixed=cause.mixed and any(failure.mixed for failure in others),
         echoes=(*_folded(others), *(echo for echo in boot.echoes if echo not in cause.message)),
     )
+
+
+def _with_place(boot: Boot, cause: Failure) -> Failure:
+    """A failure of which no text tells, with the place where it stands in the code."""
+    record = boot.terse.get(cause.place)
+    if record is None or not record.place_words:
+        return cause
+    return replace(cause, message=f"{cause.message}, in {record.place_words}", lines=record.first_lines)
 
 
 def _says_the_same(failure: Failure, cause: Failure) -> bool:

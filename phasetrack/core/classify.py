@@ -355,6 +355,8 @@ def _needle(pattern: str) -> str:
             char = pattern[k]
             if char == "[":
                 k = max(k, pattern.find("]", k + 2))
+            elif char == "{":
+                k = max(k, pattern.find("}", k))  # how often, no text
             elif char == "\\":
                 k += 1
             elif char in "()":

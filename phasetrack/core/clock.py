@@ -5,12 +5,16 @@
   counts for the day nearest to the newest time.
 * A transport's stamp (docker, kubectl, journald) may be in another time zone. The difference to the engine's
   clock is learned from lines that carry both, rounded to a quarter of an hour; until then it counts as none.
+* PyTorch's native code stamps its lines itself, in the process's own time zone. Such a stamp counts where it lies
+  just after the time that is known.
 * A library's stamp counts only where it lies just after the newest time known: a router's or client's lines
   in the same file may be hours away.
 """
 
 from __future__ import annotations
 
+import re
+from datetime import date
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Zone
@@ -22,6 +26,13 @@ _DAY_S = 86400.0
 _HALF_DAY_S = _DAY_S / 2
 _QUARTER_S = 900.0
 _NEAR_S = 3600.0
+# [E207 01:29:36.730311765 ProcessGroupNCCL.cpp:616]: month without a zero, day
+_NATIVE = re.compile(r"\[[IWEF](1?\d)(\d\d) (\d\d):(\d\d):(\d\d)(\.\d{1,9})? \w+\.cpp:\d+\]")
+# A collective call that hangs is given up after half an hour, seldom after two. Stamps of whole seconds are behind.
+_NATIVE_AFTER_S = 7200.0
+_NATIVE_BEFORE_S = 2.0
+_EPOCH = date(1970, 1, 1).toordinal()
+_FIRST_DATE_S = 10 * 365 * _DAY_S
 
 
 class Clock:
@@ -93,3 +104,27 @@ class Clock:
 
     def _is_near(self, stamp: float) -> bool:
         return self.newest_s is not None and 0 <= stamp - self.newest_s <= _NEAR_S
+
+
+def native_s(text: str, heard_s: float) -> float | None:
+    """When PyTorch's native code wrote a line (log clock); None without a stamp that is to be trusted.
+
+    Args:
+        text: the line.
+        heard_s: the newest time that is known.
+    """
+    found = _NATIVE.match(text)
+    if found is None:
+        return None
+    month, day, hour, minute, second = map(int, found.group(1, 2, 3, 4, 5))
+    clock_s = hour * 3600 + minute * 60 + second + float(found[6] or 0)
+    if heard_s < _FIRST_DATE_S:  # a log without dates counts days from its first
+        clock_s += round((heard_s - clock_s) / _DAY_S) * _DAY_S
+    else:
+        today = date.fromordinal(int(heard_s // _DAY_S) + _EPOCH)
+        try:
+            day_of = date(today.year + (today.month > month), month, day)  # in January, the next year's
+        except ValueError:
+            return None
+        clock_s += (day_of.toordinal() - _EPOCH) * _DAY_S
+    return clock_s if -_NATIVE_BEFORE_S <= clock_s - heard_s <= _NATIVE_AFTER_S else None

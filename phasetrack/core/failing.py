@@ -88,6 +88,18 @@ class FailingRecord:
         return self.lines[0].removesuffix(HEADER).rstrip(": \n") if self.lines else ""
 
     @property
+    def is_terse(self) -> bool:
+        """Whether it says nothing: an exception without a text, or none at all behind its first line."""
+        if self.exceptions:
+            return ": " not in self.message
+        return self.rule is not None and self.rule.where is Where.RECORD
+
+    @property
+    def place_words(self) -> str:
+        """Where it failed: the innermost frame of the engine; empty where none is known."""
+        return "" if self.frame is None else f"{self.frame.name} ({self.frame.file}, line {self.frame.line})"
+
+    @property
     def is_certain(self) -> bool:
         """Whether it is a failure of the engine."""
         if self.rule is not None:
@@ -208,11 +220,19 @@ class Failing:
             if record.exceptions and _says_nothing(record.exceptions[-1]):
                 self._read(record, self._weave.lines(record.key))
             return record if record.texts <= _TEXT_LIMIT else None
+        if at is At.FRAME and not record.exceptions:
+            self._passed(record, text)
         if at is not At.EXCEPTION:
             return None
         record.texts = 0
         self._read(record, self._weave.lines(record.key))
         return record
+
+    def _passed(self, record: FailingRecord, text: str) -> None:
+        """Note a frame of a traceback that may never come to its exception."""
+        frame = frame_of(text)
+        if frame is not None and self._of_engine(record, frame.path):
+            record.frame = frame
 
     def _read(self, record: FailingRecord, lines: list[tuple[str, At]]) -> None:
         """Read a record from its lines, as the tree of all writers has them."""

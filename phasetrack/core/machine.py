@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from phasetrack.core import plan, tracks
 from phasetrack.core.blame import Blame, first_cause
+from phasetrack.core.clock import native_s
 from phasetrack.core.model import Basis, BootSummary, Outcome, Record, Role, Warned, Where
 from phasetrack.core.quotes import Quotes, Said, tells_of_an_end
 from phasetrack.core.shortfall import shards_named, shortfalls
@@ -126,6 +127,8 @@ class Machine:
         if said is not Said.OWN and self._is_quoted(event, said):
             return self._records
         at = self.state.clock.at(event.prefix, known=rule is not None and not rule.generic)
+        if at is None and rule is not None and rule.role in {Role.FAILURE, Role.WARNING}:
+            at = self._native(event)
         self._place, self._at_s = event.place, at
         if event.prefix.foreign:
             return self._records
@@ -134,6 +137,11 @@ class Machine:
         else:
             self._known(event, at)
         return self._records
+
+    def _native(self, event: Event) -> float | None:
+        """When an untimed line was written that carries a stamp of its own."""
+        boot = self._boot_of(event)
+        return None if boot is None or boot.heard_s is None else native_s(event.text, boot.heard_s)
 
     def _is_quoted(self, event: Event, said: Said) -> bool:
         """Whether a line within a quote tells nothing; the last one takes back what those before it told."""

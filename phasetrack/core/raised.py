@@ -104,6 +104,11 @@ class Frame(NamedTuple):
     line: int
     name: str
 
+    @property
+    def file(self) -> str:
+        """The file's name without its folders."""
+        return self.path.rpartition("/")[2]
+
 
 def frame_of(text: str) -> Frame | None:
     """Read a frame line."""

@@ -15,6 +15,7 @@ from phasetrack.core.model import Basis, Outcome, Place
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from phasetrack.core.failing import FailingRecord
     from phasetrack.core.model import Bar, BootSummary, Failure, Prefix, Rule, Value, Warned
 
 START = Place(1, 1, 0)
@@ -208,6 +209,7 @@ class Boot:
     stuck: Failure | None = None  # the log's own text says that it hangs
     failures: list[Failure] = field(default_factory=list)
     clues: list[Clue] = field(default_factory=list)  # lines that explain a failure and are none
+    terse: dict[Place, FailingRecord] = field(default_factory=dict)  # failures of which no text tells, only their place
     echoes: list[str] = field(default_factory=list)  # consequences of the first cause, in words
     warnings: dict[str, Warned] = field(default_factory=dict)
     facts: dict[str, tuple[str, Value]] = field(default_factory=dict)  # name -> (rank, value)

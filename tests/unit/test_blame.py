@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from random import Random
 
 import pytest
 
+from phasetrack.core.advice import headline
 from phasetrack.core.model import Outcome, VerdictState
 from tests.storms import ADVICE, DURING, HEAD
 from tests.talk import args, hear, log
@@ -83,6 +85,69 @@ def test_a_bare_assertion_is_told_by_the_line_that_holds_it():
     assert known.failure.id == "sglang.fail.assertion"
     assert "`assert torch.equal(positions, expected)`" in known.failure.cause
     assert "forward (roberta.py, line 93)" in known.failure.cause
+
+
+def test_a_failure_of_which_no_text_tells_is_told_by_its_place():
+    check = frame(f"{SITE}/models/roberta.py", 93, "forward", "assert torch.equal(positions, expected)")
+    bare = told(start() + failed(*TRACE, *check, "AssertionError"))
+    assert bare.failure.message == "AssertionError, in forward (roberta.py, line 93)"
+    assert headline(bare.failure).count("roberta.py") == 1
+    cut_off = told(start() + failed(*TRACE, *frame("/opt/site/torch/nn.py", 9, "f", "g()")) + f"44:21 | {QUIT}\n")
+    assert cut_off.failure.message == "Scheduler hit an exception, in load_weights (llama.py, line 503)"
+    assert cut_off.failure.lines[1:3] == tuple(TRACE[:2])
+    said = told(start() + failed(*TRACE, "ValueError: no"))
+    assert said.failure.message == "ValueError: no"
+
+
+def test_a_failure_within_lora_is_told_as_one_of_lora():
+    layer = frame(f"{SITE}/lora/layers.py", 61, "__init__", "weight=base_layer.w2_weight,")
+    layer += frame("/opt/site/torch/nn/modules/module.py", 1964, "__getattr__", "raise AttributeError(")
+    known = told(start() + failed(*TRACE, *layer, "AttributeError: 'MoE' object has no attribute 'w2_weight'"))
+    assert "LoRA" in known.failure.cause
+    assert "--enable-lora" in known.failure.remedy
+    other = told(start() + failed(*TRACE, "AttributeError: 'MoE' object has no attribute 'w2_weight'"))
+    assert "LoRA" not in other.failure.cause + other.failure.remedy
+
+
+def test_what_ascend_says_below_its_exception_is_the_reason():
+    said = ["RuntimeError: NPU function error: call aclnnAdd failed, error code is 161002"]
+    said += ["[ERROR] 2026-11-30-15:44:20 (PID:2428, Device:0, RankID:-1) ERR00100 PTA call acl api failed."]
+    said += ["[PID: 2428] 2026-11-30-15:44:20.123.456 AclNN_Parameter_Error(EZ1001): other has 9 dimensions."]
+    inside = f'AssertionError: {{"message":"{said[0]}' + r"\n[PID: 9] AclNN_Parameter_Error(EZ1001): other has 9.\n"
+    for lines in (said, [inside + '","code":500}']):
+        known = told(start() + failed(*TRACE, *lines))
+        assert known.failure.id == "sglang.fail.npu_op"
+        assert "other has 9" in known.failure.cause
+        assert "not at versions first" in known.failure.remedy
+
+
+# --- when ---------------------------------------------------------------------------------------------
+
+HUNG = "[rank1]:[E1130 {}.730311765 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: x"
+
+
+@pytest.mark.parametrize(
+    ("clock", "after_s"),
+    [("15:54:29", 16.73 + 600), ("15:44:12", -0.27), ("23:54:29", 0), ("07:54:29", 0), ("15:40:00", 0)],
+)
+def test_a_native_stamp_dates_its_line_unless_its_clock_is_another(clock, after_s):
+    known = told(start() + text(HUNG.format(clock)))
+    begun_s = known.phases[0].ended_s
+    assert known.failure.at_s - begun_s == pytest.approx(after_s, abs=0.01)
+
+
+def test_a_native_stamp_of_the_new_year_is_the_next_years():
+    lines = log(start()).replace("2026-11-30 15:4", "2026-12-31 23:5") + HUNG.format("00:05:00").replace(
+        "E1130", "E101"
+    )
+    failure = hear(lines + "\n").snapshot.failure
+    assert datetime.fromtimestamp(failure.at_s, UTC).isoformat().startswith("2027-01-01T00:05:00")
+
+
+def test_a_native_stamp_counts_in_a_log_without_dates():
+    lines = "".join(line.replace("2026-11-30 ", "") + "\n" for line in log(start()).splitlines())
+    known = hear(lines + HUNG.format("15:54:29") + "\n").snapshot
+    assert known.failure.at_s - known.phases[0].ended_s == pytest.approx(616.73, abs=0.01)
 
 
 def test_the_text_of_a_native_error_is_the_reason_of_the_abort():
