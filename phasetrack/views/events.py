@@ -27,6 +27,7 @@ _TENTHS = 10
 # States worth a line of their own as soon as they are reached.
 _ALARMING = {VerdictState.OVERDUE, VerdictState.SUSPECT, VerdictState.STUCK, VerdictState.DEGRADED}
 _MESSAGE_LIMIT = 300
+_FAILURES_KEPT = 4096
 
 
 def json_line(record: Record, zone: Zone, path: str | None = None) -> str:
@@ -54,6 +55,8 @@ class PlainLines:
     ascii_only: bool = False
     _phases: dict[tuple[int, str], _Stretch] = field(default_factory=dict)
     _current: dict[int, str] = field(default_factory=dict)
+    _outcomes: dict[int, str] = field(default_factory=dict)
+    _failures: dict[tuple[int, object], tuple[bool, str]] = field(default_factory=dict)  # fatal, and why
 
     def lines(self, records: Sequence[Record], known: Snapshot) -> Iterator[str]:
         """Yield a line for each change.
@@ -62,7 +65,7 @@ class PlainLines:
             records: new ones, in order.
             known: what is known after them.
         """
-        for record in records:
+        for record in _last_said(records):
             for text in self._texts(record, known):
                 yield f"{clock(record.at_s) if record.at_s is not None else '':8}  {text}"
 
@@ -137,28 +140,49 @@ class PlainLines:
         yield f"  Warning: {_cut(record.data['message'])}"
 
     def _failure(self, record: Record, known: Snapshot) -> Iterator[str]:
+        """Tell a failure once; more of its text, which came later, without its head."""
+        key, fatal = (record.boot, record.data["begin_line"]), bool(record.data["fatal"])
+        told, why = self._failures.get(key, (None, ""))
+        if told is None and len(self._failures) >= _FAILURES_KEPT:
+            self._failures.clear()
+        if told is fatal:
+            yield f"  says: {_cut(record.data['message'])}"
+        else:
+            yield self._failed(record)
+        cause = known.failure
+        of_cause = cause is not None and cause.id == record.data["id"] and known.boot == record.boot
+        text = cause.cause if cause is not None and of_cause else ""
+        self._failures[key] = fatal, text or why
+        if cause is not None and text and text != why:
+            yield f"  why: {text}"
+            yield from [f"  do:  {cause.remedy}"] if cause.remedy else []
+
+    def _failed(self, record: Record) -> str:
         said = "FAILED" if record.data["fatal"] else "Error"
         rank, line, phase = record.data["rank"], record.data["begin_line"], record.data["phase"]
         where = [self._title(str(phase))] if phase else []
         where += [str(rank)] if rank else []
         where += [f"line {line}"] if line is not None else []
         mark = glyph(Status.FAILED, plain=self.ascii_only)
-        yield f"{mark} {said} ({', '.join(where)}): {_cut(record.data['message'])}"
-        cause = known.failure
-        if cause is not None and cause.id == record.data["id"] and known.boot == record.boot:
-            yield from [f"  why: {cause.cause}"] if cause.cause else []
-            yield from [f"  do:  {cause.remedy}"] if cause.remedy else []
+        return f"{mark} {said} ({', '.join(where)}): {_cut(record.data['message'])}"
 
     def _ready(self, record: Record, known: Snapshot) -> Iterator[str]:
+        before = self._current.get(record.boot, "ready")
+        if before not in {"ready", "serving"}:  # the record of the next phase stands behind this one
+            yield self._done(record.boot, before, known)
+            self._current[record.boot] = "ready"
         took = known.startup_s if known.boot == record.boot else None
         yield f"{glyph(Status.DONE, plain=self.ascii_only)} READY" + (f" after {duration(took)}" if took else "")
 
     def _outcome(self, record: Record, known: Snapshot) -> Iterator[str]:
         del known
+        before, self._outcomes[record.boot] = self._outcomes.get(record.boot), str(record.data["outcome"])
         if record.data["outcome"] == Outcome.STOPPED:
             yield "STOPPED"
         elif record.data["outcome"] == Outcome.STARTING:
             yield "The start goes on: that traceback was not the server's end."
+        elif record.data["outcome"] == Outcome.READY and before in {Outcome.FAILED, Outcome.STOPPED}:
+            yield "The server serves on: what told of its end was another's text."
 
     def _title(self, phase: str) -> str:
         return self.titles.get(phase, phase)
@@ -215,6 +239,14 @@ def waiting_line(known: Snapshot) -> str:
     age = age_s(known)
     since = "" if age is None else f" {duration(age)} ago"
     return f"waiting for a new boot; boot {known.boot} of this log, {known.outcome}{since}, does not count"
+
+
+def _last_said(records: Sequence[Record]) -> Iterator[Record]:
+    """The records without failures of which a later one says more."""
+    last = {(r.boot, r.data["begin_line"], r.data["fatal"]): r for r in records if r.type == "failure"}
+    for record in records:
+        if record.type != "failure" or last[record.boot, record.data["begin_line"], record.data["fatal"]] is record:
+            yield record
 
 
 def _cut(message: object) -> str:

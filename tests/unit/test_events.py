@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from phasetrack.core.answer import Want, answer
+from phasetrack.core.model import Chunk
+from phasetrack.core.tracker import Tracker
 from phasetrack.errors import Exit
 from phasetrack.views.events import Heartbeat, PlainLines
-from tests.talk import args, hear, log, patterns, talk
+from tests.storms import HEAD
+from tests.talk import args, hear, log, patterns, recording, talk
 
 START = f"""
     42:00      | {args(tp_size=1)}
@@ -41,8 +44,8 @@ def test_each_change_is_a_line_and_a_bar_is_told_by_tenths():
         "15:42:12    Target weights 0/20 shards",
         "15:42:14    Target weights 2/20 shards",
         "15:42:32    Target weights 20/20 shards",
-        "15:42:34  + READY after 34 s",
         "15:42:34  + Target weights  21 s  20/20 shards",
+        "15:42:34  + READY after 34 s",
     ]
 
 
@@ -59,6 +62,44 @@ def test_a_failure_tells_cause_and_remedy():
     )
     assert any("FAILED" in line and "OutOfMemoryError" in line for line in told)
     assert any(line.lstrip("0123456789: ").startswith("do:") for line in told)
+    assert sum("FAILED" in line for line in told) == 1
+
+
+def test_a_failure_whose_exception_comes_later_is_told_once():
+    parts = [START + f"    42:13 | {HEAD}\n"]
+    parts += [
+        """
+               |   File "/opt/sglang/srt/managers/scheduler.py", line 2412, in run_scheduler_process
+               | torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.
+"""
+    ]
+    view = PlainLines({phase.id: phase.title for phase in patterns().phases.values()})
+    tracker, told = Tracker(patterns(), "server.log"), []
+    for part in parts:
+        records = tracker.feed(Chunk(log(part).encode()))
+        told += view.lines(records, tracker.snapshot())
+    assert sum("FAILED" in line for line in told) == 1
+    assert any(
+        line.endswith("says: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.") for line in told
+    )
+    assert sum("  why: A GPU was full" in line for line in told) == 1
+
+
+def test_a_hang_that_ends_the_server_is_told_as_both_and_explained_once():
+    hang = """
+    42:50 TP0  | Watchdog timeout (self.watchdog_timeout=300)
+    42:51 TP0  | Pyspy dump for PID 2428:
+    42:56      | Received sigquit from a child process. It usually means the child failed.
+"""
+    told = [line[10:] for line in lines(talk(START + hang)) if line[10:].startswith(("✗", "  why", "  Warning"))]
+    assert [line.partition(":")[0].partition(" (")[0] for line in told] == ["✗ Error", "  why", "✗ FAILED"]
+
+
+def test_a_server_that_serves_on_is_told():
+    start = recording("01-plain-file").partition(b"ready to roll!\n")
+    alive = 'Killed\n[2026-11-30 15:43:40] INFO:     127.0.0.1:52188 - "POST /generate HTTP/1.1" 200 OK\n'
+    told = lines(hear(b"".join(start[:2]) + alive.encode()))
+    assert told[-1].endswith("The server serves on: what told of its end was another's text.")
 
 
 def silent(seconds):
