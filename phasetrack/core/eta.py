@@ -103,7 +103,7 @@ def estimate(known: Snapshot, likes: Likes, told: Told | None = None) -> tuple[S
         return replace(known, eta=None, next_check_s=None), None
     found = forecast(known, likes)
     if found is None or known.now_s is None:
-        return replace(known, eta=_none("this log prints no times"), next_check_s=15.0), None
+        return replace(known, eta=_none("no line of this start has a time"), next_check_s=15.0), None
     if known.activity is not None and known.activity.id == "hold":
         return replace(known, eta=_none("the launch is held until it is activated"), next_check_s=60.0), None
     late = _overdue(known, found, likes)

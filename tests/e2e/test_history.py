@@ -232,7 +232,7 @@ def test_boots_are_listed_shown_and_forgotten():
     (newest, _) = json.loads(inside("history", "list", "--json").stdout)["boots"]
     assert newest["startup_s"] == 40
     shown = inside("history", "show", newest["boot"]).stdout
-    assert "target_load" in shown
+    assert "Target weights" in shown
     assert inside("history", "show", newest["boot"], "--json").stdout.startswith("{")
     assert inside("history", "forget", newest["boot"]).stdout == "1 boots forgotten\n"
     assert inside("history", "show", newest["boot"]).returncode == 2

@@ -202,3 +202,8 @@ def test_a_boot_of_the_history_is_shown_in_words_too():
     past = PastBoot("k", None, "ready", 9.0, (PastPhase("dist_init", 1, 2.0, None),))
     boot = Remembered("u", past, "sglang", "", "m", "", {})
     assert "  Distributed init " in show_text(boot, patterns().phases_of("sglang"))
+
+
+def test_times_of_other_lines_than_the_starts_are_not_denied():
+    known = hear(f"Load weight end. {LOADED}\n", open_end=True).snapshot
+    assert known.eta.why == "no line of this start has a time"
