@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from phasetrack.core.model import Where
 from phasetrack.core.raised import BEHIND, HEADER, At, Line, exception_class, frame_of, line_of
 from phasetrack.core.redact import redact
+from phasetrack.core.secret_lines import SecretLines
 from phasetrack.core.state import axes
 from phasetrack.core.weave import Weave
 
@@ -74,6 +75,7 @@ class FailingRecord:
     mixed: bool = False  # its lines lay among those of other ranks: that this rank printed them is a guess
     idle: int = 0  # stamped lines of others since its last own line
     texts: int = 0  # lines behind its exception
+    secrets: SecretLines = field(default_factory=SecretLines)  # what a line of it leaves open
 
     @property
     def is_complete(self) -> bool:
@@ -213,7 +215,7 @@ class Failing:
         """A line was given to a record; what it says of itself is read anew at each exception."""
         record.idle = 0
         if len(record.lines) < _LIMIT:
-            record.lines.append(redact(text[:_MESSAGE_LIMIT]))
+            record.lines.append(record.secrets.redact(text)[:_MESSAGE_LIMIT])
         at = self._weave.at(record.key)
         if at is At.TEXT:
             record.texts += 1
@@ -236,10 +238,11 @@ class Failing:
 
     def _read(self, record: FailingRecord, lines: list[tuple[str, At]]) -> None:
         """Read a record from its lines, as the tree of all writers has them."""
-        record.exceptions = [redact(text[:_MESSAGE_LIMIT]) for text in _exceptions(lines)]
+        record.exceptions = [redact(text)[:_MESSAGE_LIMIT] for text in _exceptions(lines)]
         record.mixed = record.key in self._weave.guessed
         if record.mixed or len(record.lines) >= _LIMIT:
-            record.lines = [redact(text[:_MESSAGE_LIMIT]) for text, _ in lines]
+            record.secrets = SecretLines()
+            record.lines = [record.secrets.redact(text)[:_MESSAGE_LIMIT] for text, _ in lines]
         record.frame, record.source, record.uncaught, record.foreign_frame = None, "", False, False
         depth, inside = 0, False
         for text, at in lines:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from phasetrack.core import places
 from phasetrack.core.model import End, Segment
-from phasetrack.core.redact import MASK, redact
+from phasetrack.core.redact import MASK
+from phasetrack.core.secret_lines import SecretLines
 from phasetrack.core.segments import LIMIT, Segmenter
 
 if TYPE_CHECKING:
@@ -66,24 +67,30 @@ class Masker:
         self.mask(text)
         self._hits = before
 
-    def mask(self, text: str) -> str:
-        """Mask a text; twice is the same as once. Never raises."""
-        shape = _shape(text)
+    def mask(self, text: str, secrets: SecretLines | None = None) -> str:
+        """Mask a text; twice is the same as once. Never raises.
+
+        Args:
+            text: a line of a log, or a frame.
+            secrets: what stood before it, where secrets may go on over lines.
+        """
+        secrets = SecretLines() if secrets is None else secrets
+        shape = "" if secrets.is_open else _shape(text)
         if shape in self._plain:
             return self._alone(text)
-        clean = self._mask_all(text)
-        if shape and clean == text:
+        clean = self._mask_all(text, secrets)
+        if shape and clean == text and not secrets.is_open:
             if len(self._plain) >= _SHAPES_MAX:
                 self._plain.clear()
             self._plain.add(shape)
         return self._alone(clean)
 
-    def _mask_all(self, text: str) -> str:
+    def _mask_all(self, text: str, lines: SecretLines) -> str:
         """Everything but names that stand alone."""
         for owner in places.URL_USER.findall(text) if "://" in text else ():
             self._user(owner)
         secrets = text.count(MASK)
-        text = redact(text)
+        text = lines.redact(text)
         if places.HINT.search(text) is not None:
             text = self._places(text)
         text = places.BLOB.sub(_blob, text)
@@ -260,7 +267,7 @@ def masked(found: Iterable[Segment], masker: Masker) -> Iterator[bytes]:
 
     A text that was cut for its length is carried on from its last blank, so that no secret is cut in two.
     """
-    carry, line = "", 1
+    carry, line, secrets = "", 1, SecretLines()
     for segment in found:
         at = segment.place.line or line
         skipped, line = "\n" * (at - line), at + (segment.end is End.LF)  # lines without a text
@@ -269,6 +276,6 @@ def masked(found: Iterable[Segment], masker: Masker) -> Iterator[bytes]:
             blank = text.rfind(" ") + 1
             text, carry = text[:blank], text[blank:]
             carry = carry if len(carry) <= 2 * LIMIT else _LEFT_OUT
-        yield (skipped + masker.mask(text) + _TERMINATORS[segment.end]).encode("utf-8", "replace")
+        yield (skipped + masker.mask(text, secrets) + _TERMINATORS[segment.end]).encode("utf-8", "replace")
     if carry:
-        yield masker.mask(carry).encode("utf-8", "replace")
+        yield masker.mask(carry, secrets).encode("utf-8", "replace")

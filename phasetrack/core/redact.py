@@ -1,56 +1,32 @@
 """Secrets out of text, before anything is stored, shown or exported.
 
-What counts as one: the value of an argument, variable or header whose name says so (``api_key``, ``HF_TOKEN``,
-``password``, ``Authorization``), credentials inside a URL, and tokens whose form alone tells (Hugging Face,
-OpenAI, GitHub, AWS, Google, NVIDIA, Slack, JWT, private keys). The same text always gives the same result;
-redacting twice changes nothing; the time it takes grows with the length of the text, whatever stands in it.
+What counts as one: the value behind a name that says so (``api_key``, ``HF_TOKEN``, ``password``, ``Authorization``;
+``secret_names`` tells which), credentials inside a URL, and tokens whose form alone tells (Hugging Face, OpenAI,
+GitHub, AWS, Google, NVIDIA, Slack, JWT, private keys). In doubt a value is masked, and to the end of its whole form
+(``secret_values``). The same text always gives the same result; redacting twice changes nothing; the time it takes
+grows with the length of the text, whatever stands in it.
+
+A secret may go on in the next line: ``SecretLines`` is for lines that come one by one.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from phasetrack.core.lazy import later
+from phasetrack.core.secret_names import SIGNS, Name, kind_of
+from phasetrack.core.secret_values import value_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MASK = "[redacted]"
 
-_WORD = (
-    r"(?:api[_-]?keys?|secrets?|passwo?r?d|passwd|passphrase|credentials?|(?:access|account|private|signing)[_-]?key"
-    r"|token)"
-)
-# A name is tried from its first letter only, else a long row of dashes would be read from each of them.
-_NAME = rf"(?<![\w.-])(?P<name>[\w.-]*{_WORD}(?:_?(?:id|value))?"
-_VALUE = (
-    r"(?P<value>\\(?P<quote>['\"]).*?\\(?P=quote)"  # inside a text that is itself quoted
-    r"|'(?>(?:[^'\\]|\\.)*)(?:'|\Z)|\"(?>(?:[^\"\\]|\\.)*)(?:\"|\Z)"  # a line may be cut before the closing quote
-    r"|\[[^\]\n]*\]?|[^\s,;&'\")\]}]+)"
-)
-# api_key='…', 'api_key': '…', HF_TOKEN=…; --api-key …, '--api-key', '…'
-_NAMED = later(rf"{_NAME}\\?['\"]?\s{{0,4}}[=:]\s{{0,4}}){_VALUE}", re.IGNORECASE | re.DOTALL)
-_OPTION = later(rf"{_NAME.replace('(?P<name>', '(?P<name>--', 1)}(?:['\"], ?| +)){_VALUE}", re.IGNORECASE | re.DOTALL)
-_NOTHING = later(r"\\?['\"]?(?:None|null|True|False|\[redacted\]?)?\\?['\"]?\Z", re.IGNORECASE)
-# What a tokenizer calls a token: a number or a special one.
-_FIGURE = later(r"['\"]?(?:[\d.,]+|<[^>]*>)['\"]?\Z")
-_SECRET_TOKEN = later(r"(?:auth|hf|hub|api|access|admin|session|refresh|bearer)[\w.-]*token", re.IGNORECASE)
-# Settings that end in "token" and hold none.
-_HARMLESS = later(
-    r"(?:max|min|num|new|cached|pending|mask|pad|eos|bos|unk|cls|sep|input|output|draft|context|prefill|page|chunk|total"
-    r"|stop|think|decode|extra|special|hidden|image|audio|video|first|last|next|vocab)[._-](?:[\w.-]*[._-])?token",
-    re.IGNORECASE,
-)
-_URL = later(r"://[^\s/?#'\"]+@")
-_QUERY = later(r"(?P<name>[?&](?P<key>[\w-]+)=)[^&\s'\"]+")
-_QUERY_KEY = later(r"token|key|secret|sig|password|passwd|credential", re.IGNORECASE)
-_HEADER = later(
-    r"(?P<name>\bauthorization\\?['\"]?\s{0,4}[=:]\s{0,4}\\?['\"]?)"
-    r"(?:(?:Bearer|Basic|Digest|Token|Negotiate) +)?[^\s'\",\\]+",
-    re.IGNORECASE,
-)
-_BEARER = later(r"(?P<how>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
+# --- what its form tells ----------------------------------------------------------------------------
+
+KEY_BEGINS = r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----"
+KEY_ENDS = r"-----END [A-Z ]*-----"
 _FORMS = later(
     r"\bhf_[A-Za-z0-9]{16,}"
     r"|\bsk-[A-Za-z0-9_-]{16,}"
@@ -59,25 +35,9 @@ _FORMS = later(
     r"|\bAIza[\w-]{35}|\bya29\.[\w-]{20,}|\bnvapi-[\w-]{20,}|\bdckr_pat_[\w-]{20,}"
     r"|\bxox[abprs]-[\w-]{10,}"
     r"|(?<![\w-])eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]{8,}+"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*",
+    rf"|{KEY_BEGINS}(?:.*?{KEY_ENDS}|.*)",
     re.DOTALL,
 )
-# One cheap look that spares nearly every line the rest. Many searches for one text each are faster than one expression
-# for any of them: 2 instead of 16 microseconds a line.
-_WORDS = ("key", "token", "secret", "pass", "cred", "auth", "://", "bearer", "basic")
-_SIGNS = (
-    "hf_", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_", "glpat", "AKIA", "ASIA", "AIza", "ya29", "nvapi",
-    "dckr_", "xox", "eyJ",
-)  # fmt: skip
-
-
-def _may_hold_any(text: str, lower: str) -> bool:
-    for word in _WORDS:
-        if word in lower:
-            return True
-    return any(sign in text for sign in _SIGNS)
-
-
 # Each form again by its first letters alone: such a search runs many times faster than the forms together, which
 # are tried only where one of these is found.
 _FORM_HEADS = tuple(
@@ -90,81 +50,243 @@ _FORM_HEADS = tuple(
         ("dckr_pat_", r"[\w-]{20}"), ("xox", r"[abprs]-[\w-]{10}"), ("eyJ", r"[\w-]{8}"), ("-----BEGIN ", ""),
     )
 )  # fmt: skip
-# What must stand in a name that speaks of a secret.
-_NAME_LETTERS = re.compile(r"[\w.-]*")
-_NAME_SIGNS = ("key", "secret", "pass", "credential", "token")
+_BEARER = later(r"(?P<how>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
+_QUERY = later(r"(?P<name>[?&#](?P<key>[\w-]+)=)[^&\s'\"]+")
+_QUERY_KEY = later(r"token|key|secret|sig|pass|pwd|auth|cred|code\Z", re.IGNORECASE)
+
+# --- what stands between a name and its value -------------------------------------------------------
+
+_LETTERS = re.compile(r"[\w.-]*")
+_INVISIBLE = later("[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_SHUT = r"\\*+['\"`]?+"
+# api_key='…', "api_key": "…", environ['HF_TOKEN'] = …, HF_TOKEN%3D…, HF_TOKEN is set to …, <api_key>…, api_key | …
+_JOINT = later(
+    rf"{_SHUT}(?:\]?+\s*+(?:[:=\uff1a\uff1d]{{1,3}}+>?|[-=]>|%(?:25)?3[ad]|&#\w{{2,3}};|[|\u2502])"
+    r"|\s++is(?: set to)?(?= \S*\d)|>(?!=))(?:%20|\s|\\\s)*+",
+    re.IGNORECASE,
+)
+# --api-key …, '--api-key', '…', and over lines: --api-key \, - --api-key
+_OPTION = later(
+    r"(?:\\*+['\"](?:\s*+,\s*+|[ \t]*+(?:\n\s*+-\s++)?)|[ \t]++(?:\\\s++)?|\s*+\\\s++|[ \t]*+\n\s*+-\s++)"
+    r"(?=\S)(?!\\*+['\"]?--|\\\s*+\Z)"
+)
+# {"name": "HF_TOKEN", "value": "…"}, name: HF_TOKEN, value: …
+_FIELD = later(rf"{_SHUT}\s*+,?+\s*+\\*+['\"]?value{_SHUT}\s*+[:=]\s*+", re.IGNORECASE)
+# ('HF_TOKEN', '…'), (b'x-api-key', b'…')
+_PAIR = later(r"\\*+['\"]\s*+,\s*+(?=(?:[bBrRuU]|[A-Za-z_][\w.]{0,60}+\()?\\*+['\"])")
+_PAIR_OF_MORE = later(r"\s*+:")  # the next name of a row of names with values
+_UNDECIDED = later(rf"{_SHUT}\s*+,?+\s*+\\?+\s*+\Z")
+_OF_TWO_WORDS = later(
+    r"\b(?:api|access|secret|private|signing|encryption|account|license|master|admin|auth|ssh) ++\Z", re.IGNORECASE
+)
+_HEADER = later(r"(?:=\"[^\"]*\"|[^\s,;'\"\\])++(?: ++(?:=\"[^\"]*\"|[^\s,;'\"\\])++)?"
+                r"(?:[,;] *+(?=[\w.-]{1,64}+=)(?:=\"[^\"]*\"|[^\s,;'\"\\])++)*+")  # fmt: skip
+_FORMED = later(r"[bBrRuUfF]{0,2}\\*+['\"`(\[{]")
+_NOTHING = later(
+    r"\\*+['\"]?[\[({]?(?:None|null|True|False|Optional\(None\)|\[redacted\]?)?+[\])}]?\\*+['\"]?\Z", re.IGNORECASE
+)
+# What a tokenizer calls a token: numbers, special ones.
+_FIGURE = later(r"(?:<[^<>]*>|\d[\d.,_]*+[A-Za-z%]{0,2}+(?![A-Za-z\d])|[^A-Za-z<\d])*+\Z")
+_QUOTED = later(r"(?P<open>[bBrRuUfF]{0,2}(?P<quote>\\*+['\"]))(?:.*(?P=quote))?\Z", re.DOTALL)
+# What a line begins with that is no value of the line before.
+ANEW = later(r"Traceback \(most|\s*File \"|\[\d\d\d\d-\d\d|\[\d\d:\d\d")
+# Texts one of which stands in each secret; many searches for one text each are faster than one expression for any of
+# them: 2 instead of 16 microseconds a line.
+_WORDS = ("://", "bearer", "basic")
+_HEADS = tuple(sign[:4] for sign, _ in _FORM_HEADS)
+_NAME_KEPT = 200
+
+
+class _Found(NamedTuple):
+    """A value to mask."""
+
+    start: int
+    stop: int
+    mask: str
 
 
 def redact(text: str) -> str:
     """Mask the secrets of a text; calling it twice is the same as once. Never raises."""
+    return redact_behind("", text)[0]
+
+
+def redact_behind(head: str, text: str) -> tuple[str, str]:
+    """Mask the secrets of a text; answer it, and what it leaves open at its end.
+
+    Args:
+        head: what the text before left open, as this answered; empty where nothing was.
+        text: what follows it, in the next line.
+    """
+    bare = text if text.isascii() else _INVISIBLE.sub("", text)
+    lower = _lower(bare)
+    if not head and not _may_hold_any(bare, lower):
+        return text, ""
+    clean = _by_form(bare, lower)
+    if head:
+        clean = f"{head}\n{clean}"
+    if clean is not bare:
+        lower = _lower(clean)
+    found, left = _behind_names(clean, lower)
+    cut = len(head) + 1 if head else 0
+    parts, done = [], cut
+    for start, stop, mask in found:
+        if stop > cut:
+            parts += [clean[done:start], mask if start >= cut else MASK]
+            done = stop
+    clean = "".join([*parts, clean[done:]])
+    return text if clean == bare else clean, left
+
+
+def _lower(text: str) -> str:
     lower = text.lower()
-    if not _may_hold_any(text, lower):
-        return text
+    if len(lower) == len(text):
+        return lower
+    return "".join(small if len(small := char.lower()) == 1 else char for char in text)  # places must fit
+
+
+def _may_hold_any(text: str, lower: str) -> bool:
+    for sign in SIGNS:
+        if sign in lower:
+            return True
+    for word in _WORDS:
+        if word in lower:
+            return True
+    return any(head in text for head in _HEADS)
+
+
+def _by_form(text: str, lower: str) -> str:
     if any(sign in text and head.search(text) for sign, head in _FORM_HEADS):
         text = _FORMS.sub(MASK, text)
-    if "authorization" in lower:
-        text = _HEADER.sub(rf"\g<name>{MASK}", text)
     if "bearer" in lower or "basic" in lower:
         text = _BEARER.sub(rf"\g<how>{MASK}", text)
     if "://" in text:
-        text = _URL.sub(f"://{MASK}@", text)
-    if "?" in text or "&" in text:
+        text = _without_users(text)
         text = _QUERY.sub(_mask_query, text)
-    text = _mask_named(text)
-    return _OPTION.sub(_mask_value, text) if "--" in text else text
+    return text
 
 
-def _mask_named(text: str) -> str:
-    """What ``_NAMED.sub`` does, but looking only where a name can be: arguments are 15 kB long."""
-    lower = text.lower()
-    if len(lower) != len(text):  # a letter whose small form is two: places would not fit
-        return _NAMED.sub(_mask_value, text)
-    done, looked, parts = 0, 0, []
-    for at in sorted(at for sign in _NAME_SIGNS for at in _places(lower, sign)):
-        if at < looked:
-            continue
-        name = _name_at(text, at, looked)
-        looked = name.end()
-        found = _NAMED.match(text, name.start()) if name.start() >= done else None
-        if found is not None:
-            parts += [text[done : found.start()], _mask_value(found)]
-            done = found.end()
-            looked = max(looked, done)
-    return "".join([*parts, text[done:]]) if parts else text
+# --- URLs -------------------------------------------------------------------------------------------
+
+_AUTHORITY = later(r"[^/?#\s]*+")
+_URL_STOPS = later(r"[\s\"<>]|'(?=[\s,;:)\]}]|\Z)|\Z")
+_HOST_PORT = later(r"(?:[^:\[]*+|\[[^\]]*+\]):?\d{0,5}\Z")
 
 
-def _places(text: str, sign: str) -> Iterator[int]:
-    at = text.find(sign)
+def _without_users(text: str) -> str:
+    """Mask who a URL is opened as: what stands before the last ``@`` of its authority.
+
+    A password may hold ``/``, ``#`` or ``?``, which end the authority: what is no host with its port goes on.
+    """
+    parts, done, stop, last = [], 0, 0, -1
+    at = text.find("://")
     while at >= 0:
-        yield at
-        at = text.find(sign, at + 1)
-
-
-def _name_at(text: str, at: int, floor: int) -> re.Match[str]:
-    """The whole name around a place; nothing of it stands before ``floor``."""
-    start = at
-    while start > floor and (text[start - 1].isalnum() or text[start - 1] in "_.-"):
-        start -= 1
-    found = _NAME_LETTERS.match(text, start)
-    assert found is not None  # noqa: S101 - it may be empty
-    return found
+        begin = at + 3
+        if begin > stop or stop == 0:
+            found = _URL_STOPS.search(text, begin)
+            assert found is not None  # noqa: S101 - the text ends
+            stop = found.start()
+            last = text.rfind("@", begin, stop)
+        end = _AUTHORITY.match(text, begin, stop).end()  # type: ignore[union-attr] # it may be empty
+        user = text.rfind("@", begin, end)
+        if user < 0 and last > end and _HOST_PORT.match(text[begin:end]) is None:
+            user = last
+        if user > begin:
+            parts += [text[done:begin], MASK]
+            done = user
+        at = text.find("://", max(begin, done))
+    return "".join([*parts, text[done:]])
 
 
 def _mask_query(found: re.Match[str]) -> str:
     return f"{found['name']}{MASK}" if _QUERY_KEY.search(found["key"]) else found[0]
 
 
-def _mask_value(found: re.Match[str]) -> str:
-    name, value = found["name"], found["value"]
-    if _NOTHING.match(value) or (_is_of_tokenizer(name) and (_FIGURE.match(value) or _HARMLESS.match(name))):
-        return found[0]
-    escape = "\\" if value[0] == "\\" else ""
-    quote = escape + value[len(escape)] if value[len(escape) : len(escape) + 1] in {"'", '"'} else ""
-    return f"{name}{quote}{MASK}{quote}"
+# --- names and values -------------------------------------------------------------------------------
 
 
-def _is_of_tokenizer(name: str) -> bool:
-    """Whether a name speaks of the tokens that a model reads, as far as a name can tell."""
-    bare = name.lower()
-    is_other = any(word in bare for word in ("key", "secret", "pass", "credential"))
-    return "token" in bare and not is_other and _SECRET_TOKEN.search(bare) is None
+def _behind_names(text: str, lower: str) -> tuple[list[_Found], str]:
+    """What to mask behind names, and the beginning of what is still open at the end of the text."""
+    found: list[_Found] = []
+    left, done = "", 0
+    for start, stop in _names(text, lower):
+        if start < done:
+            continue
+        kind = _kind(text, start, stop)
+        if kind is Name.PLAIN:
+            continue
+        name = text[max(start, stop - _NAME_KEPT) : stop]
+        begin = _value_begin(text, start, stop)
+        if begin is None:
+            left = name + re.sub(r"\s+", " ", text[stop:]).strip() if _UNDECIDED.match(text, stop) else ""
+            continue
+        if begin == len(text):
+            left = f"{name}="
+            break
+        if text.count("\n", stop, begin) and ANEW.match(text, begin):
+            continue
+        done, still_open = _value_stop(text, begin, kind)
+        value = text[begin:done]
+        left = f"{name}={still_open[-_NAME_KEPT:]}" if still_open else ""
+        is_nothing = not still_open and _NOTHING.match(value) is not None
+        is_figure = kind is Name.COUNTED and _FIGURE.match(value) is not None
+        if not is_nothing and not is_figure:
+            found.append(_Found(begin, done, _mask(value)))
+    return found, left
+
+
+def _names(text: str, lower: str) -> Iterator[tuple[int, int]]:
+    """Where names stand that may tell, each once: arguments are 15 kB long, and hold few."""
+    places = {sign: at for sign in SIGNS if (at := lower.find(sign)) >= 0}
+    looked = 0
+    while places:
+        at = min(places.values())
+        start = at
+        while start > looked and (text[start - 1].isalnum() or text[start - 1] in "_.-"):
+            start -= 1
+        looked = _LETTERS.match(text, at).end()  # type: ignore[union-attr] # it may be empty
+        yield start, looked
+        for sign, place in list(places.items()):
+            if place < looked:
+                places[sign] = lower.find(sign, looked)
+                if places[sign] < 0:
+                    del places[sign]
+
+
+def _kind(text: str, start: int, stop: int) -> Name:
+    kind = kind_of(text[max(start, stop - _NAME_KEPT) : stop])
+    if kind is Name.PLAIN and stop - start <= 4 and _OF_TWO_WORDS.search(text[max(start - 20, 0) : start]):
+        return Name.SECRET  # API key: …
+    return kind
+
+
+def _value_begin(text: str, start: int, stop: int) -> int | None:
+    """Where the value of a name begins; None where it has none."""
+    joints = (_JOINT, _FIELD, _PAIR)
+    for joint in (*joints, _OPTION) if text.startswith("--", start) else joints:
+        found = joint.match(text, stop)
+        if found is None:
+            continue
+        if joint is _JOINT and text[start - 1 : start] == "/" and text[stop] == ":":
+            return None  # /etc/passwd: no such file
+        if joint is _PAIR and not _is_pair(text, start, found.end()):
+            continue
+        return found.end()
+    return None
+
+
+def _is_pair(text: str, start: int, begin: int) -> bool:
+    """Whether two quoted texts are a name and its value: not the end of a sentence, nor two names."""
+    return text[start - 1 : start] in {"'", '"'} and not _PAIR_OF_MORE.match(text, value_end(text, begin)[0])
+
+
+def _value_stop(text: str, begin: int, kind: Name) -> tuple[int, str]:
+    end = value_end(text, begin)
+    if kind is not Name.HEADER or _FORMED.match(text, begin):
+        return end
+    header = _HEADER.match(text, begin)
+    return end if header is None else max(end, (header.end(), ""))
+
+
+def _mask(value: str) -> str:
+    quoted = _QUOTED.match(value)
+    return MASK if quoted is None else f"{quoted['open']}{MASK}{quoted['quote']}"
