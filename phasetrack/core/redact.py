@@ -68,7 +68,7 @@ _JOINT = later(
 # --api-key …, '--api-key', '…', and over lines: --api-key \, - --api-key
 _OPTION = later(
     r"(?:\\*+['\"](?:\s*+,\s*+|[ \t]*+(?:\n\s*+-\s++)?)|[ \t]++(?:\\\s++)?|\s*+\\\s++|[ \t]*+\n\s*+-\s++)"
-    r"(?=\S)(?!\\*+['\"]?--|\\\s*+\Z)"
+    r"(?=[^\s,])(?!\\*+['\"]?--|\\\s*+\Z)"
 )
 # {"name": "HF_TOKEN", "value": "…"}, name: HF_TOKEN, value: …
 _FIELD = later(rf"{_SHUT}\s*+,?+\s*+\\*+['\"]?value{_SHUT}\s*+[:=]\s*+", re.IGNORECASE)
@@ -217,7 +217,7 @@ def _behind_names(text: str, lower: str) -> tuple[list[_Found], str]:
         name = text[max(start, stop - _NAME_KEPT) : stop]
         begin = _value_begin(text, start, stop)
         if begin is None:
-            left = name + re.sub(r"\s+", " ", text[stop:]).strip() if _UNDECIDED.match(text, stop) else ""
+            left = _undecided(text, start, stop)
             continue
         if begin == len(text):
             left = f"{name}="
@@ -232,6 +232,14 @@ def _behind_names(text: str, lower: str) -> tuple[list[_Found], str]:
         if not is_nothing and not is_figure:
             found.append(_Found(begin, done, _mask(value)))
     return found, left
+
+
+def _undecided(text: str, start: int, stop: int) -> str:
+    """A name of which the next line may tell the value; empty where something else stands behind it."""
+    if _UNDECIDED.match(text, stop) is None:
+        return ""
+    quote = text[start - 1] if start and text[start - 1] in "'\"" else ""
+    return quote + text[max(start, stop - _NAME_KEPT) : stop] + "".join(text[stop:].split())
 
 
 def _names(text: str, lower: str) -> Iterator[tuple[int, int]]:

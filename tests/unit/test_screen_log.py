@@ -99,6 +99,15 @@ def test_secrets_are_masked_wherever_a_line_is_shown():
     assert tail(Lines(Bytes(b"x --api-key sk-abcdefghijklmnopqrstuv y\n")), 3) == ("x --api-key [redacted] y",)
 
 
+@pytest.mark.parametrize("raw", [False, True])
+def test_secrets_of_several_lines_are_masked_from_whichever_line_a_page_begins(raw):
+    key = b"-----BEGIN PRIVATE KEY-----\n" + b"MIIEsecretsecretsecretsecret\n" * 50 + b"-----END PRIVATE KEY-----\n"
+    data = b"ready\n" + key + b'"api_key":\n  "MIIEsecret",\nend\n'
+    shown = [Lines(Bytes(data), raw=raw).text(start) for start in walk(Lines(Bytes(data), raw=raw))]
+    assert "secret" not in "".join(shown)
+    assert (shown[0], shown[-1]) == ("ready", "end")
+
+
 def test_a_line_without_an_end_of_twenty_megabytes_is_shown_at_once():
     data = b"first\n" + b"\r" + b"Loading shards: 12/64 [00:10]\r" * 700_000 + b"Loading shards: 64/64\nlast\n"
     lines = Lines(Bytes(data))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from phasetrack.core.redact import redact
+from phasetrack.core.secret_lines import SecretLines
 from phasetrack.core.segments import LIMIT, clean
 
 if TYPE_CHECKING:
@@ -23,10 +23,13 @@ _LARGE = 1 << 20  # and while nothing is found
 _AHEAD = 64  # bytes behind a place that tell what a carriage return there means
 # How far a terminator is looked for: beyond it a line is cut. Larger than any line of a bar that was ever seen.
 _FAR = 64 << 20
+# So far above a line a secret may have begun that goes on in it: a private key, anything else.
+_ABOVE, _NEAR = 8192, 400
 _KEPT = 8192  # line ends and texts that are remembered
 
 # A carriage return begins a redraw, unless it only stands before a line feed.
 _REDRAW = re.compile(rb"\n|\r+(?=[^\r\n])")
+_BREAKS = re.compile(rb"[\r\n]+")
 _FRAMES = re.compile(rb"\r+|\x1b\[\d*A")
 _DRAWN = re.compile(rb"[\r\x00\x08]|\x1b\[\d*A")
 
@@ -139,12 +142,21 @@ class Lines:
             return known
         end = self.after(start)
         stop = self._pages.size() if end is None else end
-        text = redact(self._shown(start, stop))
+        text = self._redacted(start, self._shown(start, stop))
         if end is not None:
             if len(self._texts) > _KEPT:
                 self._texts.clear()
             self._texts[start] = text
         return text
+
+    def _redacted(self, start: int, text: str) -> str:
+        """A line without its secrets, of which one may have begun in a line above."""
+        secrets = SecretLines()
+        above = self._pages.read(begin := max(start - _ABOVE, self._pages.begin()), start - begin)
+        key = above.rfind(b"-----BEGIN ")
+        for line in _BREAKS.split(above[key if key >= 0 else -_NEAR :]):
+            secrets.redact(clean(line))
+        return secrets.redact(text)
 
     def _shown(self, start: int, stop: int) -> str:
         if self._raw:
