@@ -32,6 +32,14 @@ SECRETS = {
     "github": "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4",
     "password": "s3cr3tpass",
     "query": "tok-90210-abc",
+    "wrapped": "wr4pped-Kd82hs",
+    "pair": "p41red-Lq93jd",
+    "suffixed": "suff1xed-Mz72ka",
+    "scheme": "sch3me-Nv61lb",
+    "spaced": "sp4ced-Ow50mc",
+    "in a URL": "u#rl/Px49nd",
+    "of a key": "MIIEowIBAAKCAQEAQy38oeRz27pfSa16qg",
+    "below": "b3low-Tb05rh",
     "bearer": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
 }
 # What may stand in no file of a bundle.
@@ -64,6 +72,16 @@ def planted() -> bytes:
                   | ValueError: cannot read /home/alice/moonshot-x/w.bin with {s["hub token"]} at 10.20.30.40
         """
         ).encode()
+        + f"""environment: {{"name": "HF_TOKEN", "value": "{s["pair"]}"}} api_key=SecretStr("{s["wrapped"]}")
+OPENAI_API_KEY_OLD={s["suffixed"]} db      :   x password      :   {s["spaced"]} Authorization: ApiKey {s["scheme"]}
+postgresql://me:{s["in a URL"]}@db/x needs
+-----BEGIN RSA PRIVATE KEY-----
+{s["of a key"]}
+-----END RSA PRIVATE KEY-----
+"api_key":
+  "{s["below"]}"
+RuntimeError: env ('x-api-key', b'{s["pair"]}') api_key=Optional('{s["wrapped"]}') --api-key\t{s["suffixed"]}
+""".encode()
         + f"\x1b[1mhf_QwEr\x1b[0m{s['hub token'][7:]} \x1b]0;{s['api_key']}\x07 al\x1b[31mice\n".encode()
     )
 
