@@ -93,7 +93,8 @@ def report(
             raise UsageError("--bundle takes the whole log: leave out -o, --at-line and --at")
         _bundle(loaded, log, bundle, boot)
         return
-    tracker, records = read_whole(loaded, log, at_line=at_line, at_s=moment(at), boot=boot)
+    every = form is ReportFormat.NDJSON
+    tracker, records = read_whole(loaded, log, at_line=at_line, at_s=moment(at), boot=boot, every=every)
     history = history_of(log, off=no_history)
     if form is ReportFormat.NDJSON:
         with target_of(output, log, patterns=patterns) as out:

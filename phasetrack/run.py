@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from phasetrack.core.again import Again
 from phasetrack.core.answer import answer, fired
 from phasetrack.core.mirror import Reader
 from phasetrack.core.model import Chunk, Closed, Outcome, Tick, VerdictState
@@ -397,20 +398,36 @@ def wait_for(teller: Teller, want: Want, *, new: bool, timeout_s: float | None) 
 
 
 def read_whole(
-    patterns: PatternSet, path: str, *, at_line: int | None = None, at_s: float | None = None, boot: int | None = None
+    patterns: PatternSet,
+    path: str,
+    *,
+    at_line: int | None = None,
+    at_s: float | None = None,
+    boot: int | None = None,
+    every: bool = True,
 ) -> tuple[Tracker, Iterator[Record]]:
     """Read a log to its end, as ``report`` does; the records come while it is read.
+
+    Args:
+        patterns: all packs, merged.
+        path: of the log, ``-`` for standard input.
+        at_line: no further than this line.
+        at_s: no further than this time, log clock.
+        boot: the number of the boot to show.
+        every: every record is wanted; else those of boots that are like earlier ones may be missing.
 
     Raises:
         SourceError: the log cannot be read.
     """
     tracker = Reader(patterns, path, until_s=at_s, boot=boot)
-    return tracker, _records(tracker, path, at_line)
+    short = not every and at_s is None and boot is None
+    return tracker, _records(tracker, path, at_line, short=short)
 
 
-def _records(tracker: Tracker, path: str, at_line: int | None) -> Iterator[Record]:
+def _records(tracker: Tracker, path: str, at_line: int | None, *, short: bool) -> Iterator[Record]:
     with open_log(path) as log:
-        for chunk in log.chunks(lines=at_line):
+        chunks = log.chunks(lines=at_line)
+        for chunk in Again(tracker).unread(chunks) if short else chunks:
             yield from tracker.feed(chunk)
             if tracker.stopped:
                 break
@@ -451,7 +468,7 @@ def look_once(
             patterns, path, line=None if reading.start else 1, offset=reading.start, until_s=at_s, boot=boot,
             early=reading.early, midway=reading.start > 0,
         )  # fmt: skip
-        for chunk in _latest(log, reading, tracker) if not reading.is_whole else log.chunks(lines=at_line):
+        for chunk in _needed(log, reading, tracker, at_line, short=boot is None and at_s is None):
             tracker.feed(chunk)
             if tracker.stopped:
                 break
@@ -478,9 +495,14 @@ def _as_of(tracker: Tracker, at_s: float | None, history: History | None) -> Sna
     return tracker.snapshot(now_s)
 
 
-def _latest(log: OpenLog, reading: Reading, tracker: Tracker) -> Iterator[Chunk | Gap]:
-    assert log.fd is not None  # noqa: S101 - else it is read whole
-    return chunks_of(log.fd, reading, lambda: tracker.serves)
+def _needed(
+    log: OpenLog, reading: Reading, tracker: Tracker, at_line: int | None, *, short: bool
+) -> Iterator[Chunk | Gap]:
+    """What must be read of a log to tell its latest boot, or the one that is asked for."""
+    if not reading.is_whole and log.fd is not None:
+        return chunks_of(log.fd, reading, lambda: tracker.serves)
+    chunks = log.chunks(lines=at_line)
+    return Again(tracker).unread(chunks) if short else chunks
 
 
 def recall(tracker: Tracker, history: History | None) -> None:

@@ -92,6 +92,11 @@ class Segmenter:
         return self._line
 
     @property
+    def is_at_begin(self) -> bool:
+        """Whether the next byte begins a line."""
+        return not self._buffer and self._frame == 0
+
+    @property
     def pending(self) -> int:
         """Bytes of the open tail."""
         return len(self._buffer)
@@ -154,6 +159,12 @@ class Segmenter:
             self._buffer, self._scanned = b"", 0
             self._line, self._frame = None, 0
         self._offset += count
+
+    def step_over(self, size: int, lines: int, frames: int) -> None:
+        """Step over whole lines whose meaning is known: ``size`` bytes."""
+        self._offset += size
+        self._line = None if self._line is None else self._line + lines
+        self.frames += frames
 
     def _emit(self, raw: bytes, offset: int, end: End) -> Iterator[Segment]:
         r"""Empty frames count for nothing: a bar that begins with ``\r`` has its text in frame 1."""

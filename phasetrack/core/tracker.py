@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from phasetrack.core import frames
 from phasetrack.core.bulk import BulkRuns
@@ -16,7 +16,7 @@ from phasetrack.core.classify import Classifier
 from phasetrack.core.ending import obituary
 from phasetrack.core.eta import Past, estimate, known_silences, withheld
 from phasetrack.core.frames import Frames
-from phasetrack.core.machine import Machine, opens
+from phasetrack.core.machine import Machine, opens, summarize_boot
 from phasetrack.core.model import (
     Bulk,
     Chunk,
@@ -41,19 +41,28 @@ from phasetrack.core.tracks import row_of
 from phasetrack.core.until import Until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from phasetrack.core.eta import Told
     from phasetrack.core.model import Bar, Event, EvidenceSample, Input, PatternSet, Record, Snapshot, Zone
     from phasetrack.core.segments import Piece
     from phasetrack.core.stamps import Notes
-    from phasetrack.core.state import Boot, Row
+    from phasetrack.core.state import Boot, Row, State
 
 
 # A verdict's age needs no finer steps than this.
 _JUDGE_S = 1.0
 # Output that is younger than this flows.
 _FLOWS_S = 2.0
+
+
+class Counted(NamedTuple):
+    """How much was read of a log."""
+
+    offset: int
+    lines: int
+    frames: int
+    unmatched: int
 
 
 class Tracker:
@@ -102,6 +111,7 @@ class Tracker:
         if early is not None:
             self._machine.state.preambles[""] = Place(None, 1, early[0]), early[1]
         self._notes = notes
+        self._listens: tuple[Callable[[Event], None], Callable[[int], None]] | None = None
         self._recorded: deque[tuple[int, float]] = deque()  # (bytes read by then, Unix time), of a recording
         self._output_s: float | None = None  # our clock: when the log last grew
         self._spoke: bool | None = None  # whether the last bytes held more than polls; None: no whole line
@@ -216,6 +226,8 @@ class Tracker:
                 continue
             yield from self._machine.advance(event)
             self._hear(event.text)
+            if self._listens is not None:
+                self._listens[0](event)
             if self._notes is not None:
                 self._notes.hear(event, self._machine.at_s, held=self._machine.is_failing)
             if self._segmenter.swallow is not None:
@@ -271,10 +283,70 @@ class Tracker:
 
     def _step_over(self, run: Bulk) -> Iterator[Record]:
         self._spoke = True
+        if self._listens is not None:
+            self._listens[1](run.lines)
         for line in dict.fromkeys((run.newest, run.last)):
             yield from self._machine.bulk(run, self._classifier.stamp(Segment(line, run.place, SegmentEnd.LF)))
         if self._notes is not None:
             self._notes.step_over(run, self._machine.at_s)
+
+    # --- boots that were read before (``again``) ------------------------------------------------------
+
+    def listen(self, hear: Callable[[Event], None], hear_run: Callable[[int], None]) -> None:
+        """Call ``hear`` with every event from now on, and ``hear_run`` with the lines of runs that have none."""
+        self._listens = hear, hear_run
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether no rule is a user's."""
+        return all(rule.trusted for rule in self._patterns.rules)
+
+    @property
+    def state(self) -> State:
+        """What the lines said so far; the owner changes nothing in it."""
+        return self._machine.state
+
+    @property
+    def counted(self) -> Counted:
+        """How much was read so far."""
+        segmenter = self._segmenter
+        return Counted(segmenter.offset, segmenter.line or 0, segmenter.frames, self._machine.state.unmatched_lines)
+
+    @property
+    def place(self) -> Place:
+        """Where the next line begins."""
+        return Place(self._segmenter.line, 1, self._segmenter.offset)
+
+    @property
+    def transport(self) -> tuple[object, ...]:
+        """What was learned of how lines begin, as far as it decides how they are read."""
+        learned = self._classifier.learned
+        return learned.srun, learned.notebook, learned.label
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether the next lines decide what lines before them were."""
+        return self._machine.is_failing or self._machine.is_unsure
+
+    @property
+    def is_between(self) -> bool:
+        """Whether the next byte begins a line of the only server, and nothing before it is of the next boot."""
+        state = self._machine.state
+        alone = state.live.keys() == {""} and not state.preambles and not self._midway
+        return alone and self._segmenter.is_at_begin and not self.is_unsure
+
+    def step_over_boot(self, boot: Boot, size: int, counts: Counted, *, year: int) -> None:
+        """Take a boot as read of which only the summary is known: ``size`` bytes, whole lines, ``counts`` in them."""
+        state, learned = self._machine.state, self._classifier.learned
+        state.past.append(summarize_boot(state.live[""]))
+        state.count, state.shown, state.live[""] = boot.number, boot, boot
+        state.unmatched_lines += counts.unmatched
+        state.clock.newest_s = boot.heard_s
+        learned.year, learned.yearless = year, False
+        self._segmenter.step_over(size, counts.lines, counts.frames)
+        self._settle()
+
+    # --- answers --------------------------------------------------------------------------------------
 
     def snapshot(self, now_s: float | None = None) -> Snapshot:
         """Tell all that is known.
