@@ -51,7 +51,7 @@ _FORM_HEADS = tuple(
     )
 )  # fmt: skip
 _BEARER = later(r"(?P<how>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
-_QUERY = later(r"(?P<name>[?&#](?P<key>[\w-]+)=)[^&\s'\"]+")
+_QUERY = later(r"(?P<name>[?&#](?P<key>[\w-]+)=)(?!\[redacted\](?:[,;]|\Z))[^&\s'\"]+")
 _QUERY_KEY = later(r"token|key|secret|sig|pass|pwd|auth|cred|code\Z", re.IGNORECASE)
 
 # --- what stands between a name and its value -------------------------------------------------------
@@ -83,11 +83,15 @@ _HEADER = later(r"(?:=\"[^\"]*\"|[^\s,;'\"\\])++(?: ++(?:=\"[^\"]*\"|[^\s,;'\"\\
                 r"(?:[,;] *+(?=[\w.-]{1,64}+=)(?:=\"[^\"]*\"|[^\s,;'\"\\])++)*+")  # fmt: skip
 _FORMED = later(r"[bBrRuUfF]{0,2}\\*+['\"`(\[{]")
 _NOTHING = later(
-    r"\\*+['\"]?[\[({]?(?:None|null|True|False|Optional\(None\)|\[redacted\]?)?+[\])}]?\\*+['\"]?\Z", re.IGNORECASE
+    r"(?:[bBrRuUfF]{1,2}(?=\\*+['\"`]))?(?:\\*+['\"`]){0,3}[\[({]?(?:None|null|True|False|Optional\(None\)|\[redacted\]?)?+"
+    r"[\])}]?(?:\\*+['\"`]){0,3}\Z",
+    re.IGNORECASE,
 )
 # What a tokenizer calls a token: numbers, special ones.
 _FIGURE = later(r"(?:<[^<>]*>|\d[\d.,_]*+[A-Za-z%]{0,2}+(?![A-Za-z\d])|[^A-Za-z<\d])*+\Z")
-_QUOTED = later(r"(?P<open>[bBrRuUfF]{0,2}(?P<quote>\\*+['\"]))(?:.*(?P=quote))?\Z", re.DOTALL)
+_QUOTED = later(
+    r"(?P<open>[bBrRuUfF]{0,2}(?P<quote>(?P<one>\\*+['\"`])(?:(?P=one){2})?))(?:.*(?P=quote))?\Z", re.DOTALL
+)
 # What a line begins with that is no value of the line before.
 ANEW = later(r"Traceback \(most|\s*File \"|\[\d\d\d\d-\d\d|\[\d\d:\d\d")
 # Texts one of which stands in each secret; many searches for one text each are faster than one expression for any of
@@ -288,11 +292,8 @@ def _is_pair(text: str, start: int, begin: int) -> bool:
 
 
 def _value_stop(text: str, begin: int, kind: Name) -> tuple[int, str]:
-    end = value_end(text, begin)
-    if kind is not Name.HEADER or _FORMED.match(text, begin):
-        return end
-    header = _HEADER.match(text, begin)
-    return end if header is None else max(end, (header.end(), ""))
+    header = None if kind is not Name.HEADER or _FORMED.match(text, begin) else _HEADER.match(text, begin)
+    return value_end(text, begin, begin if header is None else header.end())
 
 
 def _mask(value: str) -> str:

@@ -28,9 +28,15 @@ _CLOSED = {
 _QUOTES = {quote: re.compile(rf"(?<!\\)\\*+{quote}") for quote in _CLOSED}
 
 
-def value_end(text: str, at: int) -> tuple[int, str]:
-    """Find where the value ends that begins at ``at``, and the quotes and brackets that are still open there."""
-    begin = at
+def value_end(text: str, begin: int, known: int | None = None) -> tuple[int, str]:
+    """Find where a value ends, and the quotes and brackets that are still open there.
+
+    Args:
+        text: what holds it.
+        begin: where it begins.
+        known: up to where it is known to go.
+    """
+    at = begin if known is None else known
     stack: list[str] = []
     while (piece := _PIECE.match(text, at)) is not None:
         kind = piece.lastgroup
