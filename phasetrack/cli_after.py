@@ -85,7 +85,7 @@ def report(
     md is for an issue, html is one page to keep or send, trace opens in ui.perfetto.dev.
     """
     from phasetrack.run import read_whole, recalled
-    from phasetrack.share import look_beside, report_in
+    from phasetrack.share import look_beside, report_parts
 
     loaded, past = load_patterns(patterns), at_line is not None or at is not None
     if bundle is not None:
@@ -108,7 +108,7 @@ def report(
     if form is ReportFormat.HTML and not past:
         beside = look_beside(loaded, log, known, history)
     with target_of(output, log, patterns=patterns) as out:
-        out.write(report_in(form, known, plain=is_plain(ascii_only), beside=beside))
+        out.writelines(report_parts(form, known, plain=is_plain(ascii_only), beside=beside))
 
 
 def _bundle(patterns: PatternSet, log: str, target: str, boot: int | None) -> None:

@@ -13,7 +13,7 @@ from phasetrack.edges.file import bytes_of
 from phasetrack.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from phasetrack.core.model import BootKey, PatternSet, Snapshot
     from phasetrack.core.noise import Noise
@@ -94,6 +94,15 @@ def _lines(log: str, until: int | None) -> Iterator[bytes]:
             return
 
 
+def report_parts(form: str, known: Snapshot, *, plain: bool = False, beside: Beside | None = None) -> Iterable[str]:
+    """What ``report_in`` answers, piece by piece where it may be large."""
+    if form == "json":
+        from phasetrack.views.jsonl import snapshot_text
+
+        return snapshot_text(known)
+    return (report_in(form, known, plain=plain, beside=beside),)
+
+
 def report_in(form: str, known: Snapshot, *, plain: bool = False, beside: Beside | None = None) -> str:
     """A report as text; each view is imported only where it is asked for.
 
@@ -104,9 +113,7 @@ def report_in(form: str, known: Snapshot, *, plain: bool = False, beside: Beside
         beside: of the page, what it shows beside the snapshot.
     """
     if form == "json":
-        from phasetrack.views.jsonl import dumps, snapshot_json
-
-        return dumps(snapshot_json(known), indent=2) + "\n"
+        return "".join(report_parts(form, known))
     if form == "md":
         from phasetrack.views.markdown import report_markdown
 

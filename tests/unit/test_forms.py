@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
+from phasetrack.core.model import BootSummary, Outcome
 from phasetrack.core.say import duration
 from phasetrack.share import report_in
-from phasetrack.views.jsonl import record_json, snapshot_json
+from phasetrack.views.jsonl import dumps, record_json, snapshot_json
 from phasetrack.views.rows import share
 from tests.talk import hear, recording, recordings
 
@@ -120,3 +122,11 @@ def test_the_stream_ends_with_the_same_snapshot(name):
         of_phase = [r for r in records if r["type"] == "progress" and r.get("phase") == row["phase"]]
         if row["progress"] is not None and row["occurrence"] == 1 and row["status"] == "done":
             assert of_phase[-1]["done"] == row["progress"]["done"]
+
+
+def test_json_in_pieces_is_the_same_text_as_in_one():
+    one = known(recordings()[0])
+    summary = BootSummary(1, None, 0, Outcome.READY, 1.8e9, server='a" , b')
+    for boots in ((), (summary,), (summary, *one.boots)):
+        shown = replace(one, boots=boots)
+        assert report_in("json", shown) == dumps(snapshot_json(shown), indent=2) + "\n"
