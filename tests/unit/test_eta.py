@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from phasetrack.core.eta import Told, estimate
+from phasetrack.core.eta import Past, Told, estimate, known_silences
 from phasetrack.core.forecast import expected
 from phasetrack.core.likes import Likes
 from phasetrack.core.model import BarRow, Chunk, Outcome, PastBoot, Priors, Status, Tick, VerdictState
@@ -339,3 +339,12 @@ def test_two_kinds_of_boots_are_told_apart_by_what_the_run_shows():
 def _with_cache(past: PastBoot, cache: str) -> PastBoot:
     phases = tuple(replace(one, cache=cache) if one.phase == "target_load" else one for one in past.phases)
     return replace(past, phases=phases)
+
+
+def test_a_silence_that_like_boots_came_through_here_is_known_from_then_on():
+    phases = patterns().phases_of("SGLang")
+    likes = Past().likes(polled(launch(9), 100), history(launch(silent=3000)))
+    before, after = phases["target_graph"].silence, known_silences(phases, likes)["target_graph"].silence
+    assert before.long_s < 3000 < after.long_s
+    assert after.n == before.n + 1
+    assert after.source.startswith("1 like boots on this machine were silent here for up to 50")
