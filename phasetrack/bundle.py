@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
-    from phasetrack.core.model import PatternSet, Snapshot
+    from phasetrack.core.model import Gap, PatternSet, Snapshot
 
 # What a bundle calls the log: its real name may tell whose it is.
 _LOG_NAME = "server.log"
@@ -62,13 +62,16 @@ def write_bundle(patterns: PatternSet, log: str, target: str, *, boot: int | Non
     from phasetrack.views.page import report_page
 
     masker = Masker(users=_own_users(), hosts=_own_hosts())
-    with _twice(log) as chunks, tempfile.TemporaryFile() as clean:
+    damaged: list[Gap] = []
+    with _twice(log, damaged) as chunks, tempfile.TemporaryFile() as clean:
         for segment in segments(chunks()):
             masker.learn(segment.text)
         tracker = Tracker(patterns, _LOG_NAME, boot=boot)
         for piece in masked(segments(chunks()), masker):
             clean.write(piece)
             tracker.feed(Chunk(piece))
+        for gap in damaged:
+            tracker.feed(gap)
         tracker.feed(Closed())
         known = tracker.snapshot()
         if boot is not None and known.boot != boot:
@@ -126,13 +129,13 @@ def _own_hosts() -> list[str]:
 
 
 @contextmanager
-def _twice(log: str) -> Iterator[Callable[[], Iterator[bytes]]]:
+def _twice(log: str, damaged: list[Gap]) -> Iterator[Callable[[], Iterator[bytes]]]:
     """The bytes of a log, as often as asked; standard input is kept in a nameless file meanwhile."""
     if log != "-":
-        yield lambda: bytes_of(log)
+        yield lambda: bytes_of(log, damaged)
         return
     with tempfile.TemporaryFile() as kept:
-        for data in bytes_of(log):
+        for data in bytes_of(log, damaged):
             kept.write(data)
 
         def again() -> Iterator[bytes]:

@@ -28,6 +28,7 @@ from phasetrack.cli_options import (
     say,
     seconds,
     target_of,
+    warn_of_damage,
 )
 from phasetrack.cli_screen import leave, wants_screen
 from phasetrack.errors import HistoryError, UsageError
@@ -99,11 +100,13 @@ def report(
     if form is ReportFormat.NDJSON:
         with target_of(output, log, patterns=patterns) as out:
             _stream(tracker, records, out, boot, history)
+        warn_of_damage(log, tracker.snapshot())
         return
     for _ in records:
         pass
     known = recalled(tracker, history)
     check_boot(known.boot, boot)
+    warn_of_damage(log, known)
     beside = None
     if form is ReportFormat.HTML and not past:
         beside = look_beside(loaded, log, known, history)
@@ -116,7 +119,9 @@ def _bundle(patterns: PatternSet, log: str, target: str, boot: int | None) -> No
 
     if target == "-":
         raise UsageError("--bundle -: a bundle is a file, to be looked through before it is given away")
-    say(bundle_words(write_bundle(patterns, log, target, boot=boot)))
+    written = write_bundle(patterns, log, target, boot=boot)
+    warn_of_damage(log, written.known)
+    say(bundle_words(written))
 
 
 def _stream(
@@ -146,6 +151,8 @@ def compare(
 
     loaded, noise = load_patterns(patterns), None
     first, second = (read_boot(loaded, name, history_of(name, off=no_history)) for name in (a, b))
+    warn_of_damage(a, first)
+    warn_of_damage(b, second)
     if not no_history:
         try:
             noise = noise_between(first, second, Store())

@@ -79,9 +79,11 @@ def import_boots(
     store, files, boots, new = _store(), 0, 0, 0
     for found in learn(paths, load_patterns(patterns)):
         if found.why:
-            note(f"{found.why}; passed over")
+            note(found.why if found.boots else f"{found.why}; passed over")
         kept = store.remember(found.boots, now_s=time.time()) if found.boots else 0
         files, boots, new = files + 1, boots + len(found.boots), new + kept
+    if not files:
+        note("no file in there has a name like a log's; name the file itself")
     typer.echo(f"{files} files read, {boots} boots in them, {new} new to the history ({store.path})")
 
 

@@ -35,6 +35,7 @@ from phasetrack.cli_options import (
     pour,
     seconds,
     tell,
+    warn_of_damage,
 )
 from phasetrack.cli_screen import show_screen, wants_screen
 from phasetrack.errors import Exit, UsageError
@@ -89,6 +90,7 @@ def status(
         load_patterns(patterns), log, at_line=at_line, at_s=moment(at), boot=boot, history=history, look=look
     )
     check_boot(known.boot, boot)
+    warn_of_damage(log, known)
     tell(dumps(snapshot_json(known)) if json else status_line(known, plain=is_plain(ascii_only)))
     raise typer.Exit(probe_code(known) if startup_probe else exit_code(known))
 

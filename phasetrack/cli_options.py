@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from phasetrack.beside import Look
-    from phasetrack.core.model import PatternSet
+    from phasetrack.core.model import PatternSet, Snapshot
     from phasetrack.edges.history import History
 
 
@@ -165,6 +165,14 @@ def note(what: str) -> None:
     from phasetrack.core.redact import redact
 
     typer.echo(redact(f"phasetrack: {what}"), err=True)  # a URL or an argument may hold a secret too
+
+
+def warn_of_damage(log: str, known: Snapshot) -> None:
+    """Say that not all of a log could be read, once."""
+    from phasetrack.core.verdict import damage_of
+
+    if damage := damage_of(known):
+        note(f"{log}: {damage}")
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from phasetrack import __version__
 from phasetrack.core.say import duration
+from phasetrack.core.verdict import damage_of
 from phasetrack.errors import HistoryError, PhasetrackError
 from phasetrack.views.words import size
 
@@ -110,6 +111,8 @@ def _log(patterns: PatternSet, log: str) -> tuple[Snapshot | None, Finding]:
     source = known.sources[0]
     lines = "" if source.lines is None else f", {source.lines} lines"
     said = f"{log}: readable, {size(source.bytes)}{lines}"
+    if damage := damage_of(known):
+        return known, Finding("log", PROBLEM, f"{said}; {damage}", "get it once more, whole")
     if known.engine is None:
         advice = "is it the server's own output? start it with: phasetrack run -- python -m sglang.launch_server …"
         return known, Finding("log", NOTE, f"{said}; no engine line in it yet", advice)

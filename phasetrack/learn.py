@@ -12,6 +12,7 @@ from phasetrack.core.model import BootKey, Closed, PastBoot, PastPhase, Remember
 from phasetrack.core.past import remembered
 from phasetrack.core.segments import plain
 from phasetrack.core.tracker import Tracker
+from phasetrack.core.verdict import damage_of
 from phasetrack.edges.file import open_log
 from phasetrack.edges.tables import step_json, step_of
 from phasetrack.errors import SourceError, UsageError
@@ -34,7 +35,7 @@ class Learned:
 
     path: Path
     boots: tuple[Remembered, ...]
-    why: str = ""  # why it was passed over
+    why: str = ""  # why it was passed over, or read in part
 
 
 def learn(paths: Iterable[Path], patterns: PatternSet) -> Iterator[Learned]:
@@ -57,7 +58,7 @@ def _files(path: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(path):
         folders.sort()
         for name in sorted(names):
-            if Path(name).suffix.lower() in _SUFFIXES:
+            if Path(name).suffix.lower() in _SUFFIXES and (Path(folder) / name).is_file():
                 yield Path(folder) / name
 
 
@@ -65,14 +66,15 @@ def _learned(path: Path, patterns: PatternSet) -> Learned:
     try:
         if path.suffix.lower() in _EXPORTS:
             return Learned(path, tuple(_exported(path)))
-        return Learned(path, tuple(_boots(path, patterns)))
+        latest = _read(path, patterns, None)
+        damage = damage_of(latest)
+        return Learned(path, tuple(_boots(path, patterns, latest)), f"{path}: {damage}" if damage else "")
     except SourceError as fault:
         return Learned(path, (), str(fault))
 
 
-def _boots(path: Path, patterns: PatternSet) -> Iterator[Remembered]:
+def _boots(path: Path, patterns: PatternSet, latest: Snapshot) -> Iterator[Remembered]:
     """The boots of one log; each but the latest needs a reading of its own."""
-    latest = _read(path, patterns, None)
     numbers = [boot.boot for boot in latest.boots]
     for number in numbers:
         known = latest if number == latest.boot else _read(path, patterns, number)
@@ -122,7 +124,7 @@ def _exported(path: Path) -> Iterator[Remembered]:
     for k, line in enumerate(lines, 1):
         try:
             found = _tamed(json.loads(line))
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict) or found.get("schema") != SCHEMA:
             raise SourceError(f"{path}: line {k} is no boot of 'phasetrack history export'")

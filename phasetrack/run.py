@@ -13,6 +13,7 @@ from phasetrack.core.mirror import Reader
 from phasetrack.core.model import Chunk, Closed, Outcome, Tick, VerdictState
 from phasetrack.core.tracker import Tracker
 from phasetrack.core.until import on_day_of
+from phasetrack.core.verdict import damage_of
 from phasetrack.edges.file import open_log
 from phasetrack.edges.follower import Follower
 from phasetrack.edges.reading import Reach, Reading, chunks_of, reading_of
@@ -375,7 +376,7 @@ def wait_for(teller: Teller, want: Want, *, new: bool, timeout_s: float | None) 
     until = None if timeout_s is None else time.monotonic() + timeout_s
     records: list[Record] = []
     while not session.caught_up and not session.ended:
-        records += session.poll(_REST_S)
+        records += session.poll(0.0)  # what is there comes without waiting
     known = session.snapshot()
     if new:
         want, records = replace(want, after_boot=known.boot), []
@@ -532,6 +533,8 @@ def exit_code(known: Snapshot) -> Exit:
         return Exit.STUCK
     if known.outcome is Outcome.READY:
         return Exit.OK
+    if known.outcome is Outcome.NONE and damage_of(known):
+        return Exit.BLIND
     if known.outcome is Outcome.STOPPED or known.ended:
         return Exit.OVER
     return Exit.STARTING

@@ -85,6 +85,9 @@ class Tape:
         self._finish()
 
     def _take(self, item: Chunk | Gap) -> None:
+        if isinstance(item, Gap) and item.why:
+            self._tracker.feed(item)
+            return
         offset = self.pages.size()
         size = item.bytes if isinstance(item, Gap) else len(item.data)
         if isinstance(item, Gap):
@@ -210,9 +213,11 @@ class Tape:
 def _stays(path: str) -> bool:
     """Whether a log's bytes can be read again where they stand, in their order."""
     try:
+        if not Path(path).is_file():
+            return False
         with Path(path).open("rb", buffering=0) as stream:
             head = stream.read(END_BYTES)
-            return Path(path).is_file() and not is_archive(head) and not stands_newest_first(stream.fileno(), head)
+            return not is_archive(head) and not stands_newest_first(stream.fileno(), head)
     except OSError:
         return False
 

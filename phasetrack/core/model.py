@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SCHEMA = "phasetrack.snapshot/1"
+# The id of the warning that a log could not be read to its end.
+DAMAGED = "log.damaged"
 
 Scalar: TypeAlias = "str | int | float | bool | None"
 Value: TypeAlias = "Scalar | tuple[Value, ...] | Mapping[str, Value]"
@@ -313,6 +315,7 @@ class Gap(Fixed):
 
     bytes: int
     hole: bool = False
+    why: str = ""  # the rest of the log cannot be read: its archive is damaged
 
 
 @fixed(frozen=True, slots=True)

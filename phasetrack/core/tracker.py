@@ -18,6 +18,7 @@ from phasetrack.core.eta import Past, estimate, known_silences, withheld
 from phasetrack.core.frames import Frames
 from phasetrack.core.machine import Machine, opens, summarize_boot
 from phasetrack.core.model import (
+    DAMAGED,
     Bulk,
     Chunk,
     Closed,
@@ -121,6 +122,7 @@ class Tracker:
         self._judged_s = float("-inf")
         self.latest: Snapshot | None = None  # what was judged last, about every second: a screen need not ask again
         self._ended = False
+        self._damage: tuple[Warned, ...] = ()  # why the rest of the log could not be read
         self._ended_s: float | None = None  # our clock
         self._stopped = False
         self._priors: Priors | None = None
@@ -169,6 +171,9 @@ class Tracker:
             if item.arrived_s is not None and item.data and self._spoke is not False:
                 self._output_s = item.arrived_s
             return records
+        if isinstance(item, Gap) and item.why:
+            self._damage = (Warned(DAMAGED, item.why, None),)
+            return []
         if isinstance(item, Gap):
             self._skipped += 0 if item.hole else item.bytes
             return list(self._take(self._segmenter.skip(item.bytes, hole=item.hole)))
@@ -411,7 +416,7 @@ class Tracker:
         off = tuple(Warned(f"off.{rule}", why, None) for rule, why in self._classifier.switched_off())
         written = None if now_s is None or silent is None else now_s - silent
         odd = oddities(shown, written_s=written, dated=self.zone.dated)
-        return replace(known, evidence=self._outside.newest, warnings=(*known.warnings, *off, *odd))
+        return replace(known, evidence=self._outside.newest, warnings=(*known.warnings, *self._damage, *off, *odd))
 
     def _lived_s(self, now_s: float | None, silent_s: float | None) -> float:
         """For how long after its last output the start still went on, as far as is known."""

@@ -26,7 +26,7 @@ from phasetrack.core import lastwords
 from phasetrack.core.advice import headline
 from phasetrack.core.deadlines import deadline
 from phasetrack.core.ending import main_words
-from phasetrack.core.model import Outcome, Sign, Status, Verdict, VerdictState
+from phasetrack.core.model import DAMAGED, Outcome, Sign, Status, Verdict, VerdictState
 from phasetrack.core.say import duration
 from phasetrack.core.signs import HELD_S, hard_sign, number
 from phasetrack.core.titles import MAIN, RANK
@@ -145,11 +145,18 @@ def _with_deadline(verdict: Verdict, known: Snapshot, phases: Mapping[str, Phase
 # --- states that the log decides --------------------------------------------------------------------
 
 
+def damage_of(known: Snapshot) -> str:
+    """Why the rest of a log could not be read; empty where all of it was."""
+    return next((warning.message for warning in known.warnings if warning.id == DAMAGED), "")
+
+
 def _nothing(known: Snapshot, phases: Mapping[str, PhaseInfo], evidence: Evidence | None) -> Verdict:
     if known.ended:
         code = "" if evidence is None or evidence.exit_code is None else f" (exit code {evidence.exit_code})"
         gone = evidence is not None and evidence.root_gone_s is not None
         said = f"The process ended{code} without an engine's line." if gone else "No engine start-up in this log."
+        if (damage := damage_of(known)) and not gone:
+            said = f"No engine start-up in what could be read of this log: {damage}."
         if known.failure is not None:
             said = f"{said[:-1]}; the log ends with {known.failure.message}"
         return Verdict(VerdictState.ENDED, said)

@@ -6,74 +6,118 @@ https://docs.asciinema.org/manual/asciicast/v2/ and …/v3/ (read 2026-11).
 
 from __future__ import annotations
 
-import io
 import json
 import lzma
 import zlib
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from phasetrack.core.model import Chunk
 from phasetrack.errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 # Beyond these a recording's times are none: the year 2200, ten years of recording.
 _LATEST_S, _LONGEST_S = 7_258_118_400, 315_360_000
 # A header names its version within this many bytes.
 _HEADER_BYTES = 64 * 1024
+# Where a decoder finds damage, it keeps what it made of this piece to itself; and no piece grows beyond megabytes.
+_PIECE_BYTES = 256
+# Of gzip a copy is kept from before each piece, which gives that up byte by byte.
+_COPIED_BYTES = 4096
+_CUT = "the archive is cut short: what followed its last line here could not be read"
+_DAMAGED = "the archive is damaged: what followed its last line here could not be read"
+_FOLLOWED = "something that is no archive stands behind this archive, and was left out"
+MISNAMED = "named like an archive, but is none: read as it stands"
 
 
 def is_archive(head: bytes) -> bool:
     """Whether a file that begins so is finished and kept, not a log that may grow."""
-    return head.startswith((_GZIP, _XZ, _ZSTD)) or _cast_version(head) is not None
+    return is_compressed(head) or _cast_version(head) is not None
 
 
-def decompressed(stream: BinaryIO, head: bytes, path: str) -> BinaryIO:
-    """Wrap a stream so that it reads plain bytes; ``head`` is how it begins.
+def is_compressed(head: bytes) -> bool:
+    """Whether bytes that begin so are compressed."""
+    return head.startswith((_GZIP, _XZ, _ZSTD))
 
-    Raises:
-        SourceError: it is zstd, and the extra that reads it is not installed.
-    """
+
+class Unpacker:
+    """Plain bytes of a compressed stream that comes in pieces. Of a damaged one, what stands before the damage."""
+
+    def __init__(self, head: bytes, path: str) -> None:
+        """Prepare for a stream that begins with ``head``.
+
+        Raises:
+            SourceError: it is zstd, and the extra that reads it is not installed.
+        """
+        self._magic, self._begin = _codec(head, path)
+        self._piece_bytes = _COPIED_BYTES if self._magic == _GZIP else _PIECE_BYTES
+        self._codec: Any = None
+        self._rest = b""
+        self._damage = ""
+
+    def feed(self, data: bytes, size: int) -> Iterator[bytes]:
+        """Yield what a piece holds, in blocks of about ``size`` bytes."""
+        found: list[bytes] = []
+        for k in range(0, len(data), self._piece_bytes):
+            found += self._take(data[k : k + self._piece_bytes])
+            if sum(map(len, found)) >= size:
+                yield b"".join(found)
+                found.clear()
+        if any(found):
+            yield b"".join(found)
+
+    def _take(self, piece: bytes) -> Iterator[bytes]:
+        while piece and not self._damage:
+            if self._codec is None:
+                piece = (self._rest + piece).lstrip(b"\0")  # tapes pad
+                if not piece.startswith(self._magic):
+                    self._rest, piece = piece, b""
+                    self._damage = "" if self._magic.startswith(self._rest) else _FOLLOWED
+                    return
+                self._codec, self._rest = self._begin(), b""
+            before = self._codec.copy() if self._magic == _GZIP else None
+            try:
+                yield self._codec.decompress(piece)
+            except Exception as fault:
+                if not isinstance(fault, zlib.error | lzma.LZMAError) and type(fault).__name__ != "ZstdError":
+                    raise  # zstd's module may not be there to name its error
+                self._damage = _DAMAGED
+                if before is not None:
+                    yield from _bytewise(before, piece)
+                return
+            piece = self._codec.unused_data if self._codec.eof else b""
+            if self._codec.eof:
+                self._codec = None
+
+    def damage(self) -> str:
+        """What was wrong with the stream, which has ended; empty where it was whole."""
+        if self._damage:
+            return self._damage
+        return _CUT if self._codec is not None else _FOLLOWED if self._rest else ""
+
+
+def _bytewise(codec: Any, piece: bytes) -> Iterator[bytes]:
+    """What a gzip decoder makes of a piece before it finds the damage."""
+    for k in range(len(piece)):
+        try:
+            yield codec.decompress(piece[k : k + 1])
+        except zlib.error:
+            return
+
+
+def _codec(head: bytes, path: str) -> tuple[bytes, Callable[[], Any]]:
     if head.startswith(_GZIP):
-        import gzip
-
-        return gzip.GzipFile(fileobj=stream, mode="rb")  # type: ignore[return-value]  # reads as one
+        return _GZIP, lambda: zlib.decompressobj(31)
     if head.startswith(_XZ):
-        return lzma.LZMAFile(stream)  # type: ignore[return-value]  # reads as one
-    if head.startswith(_ZSTD):
-        return _zstd(stream, path)
-    return stream
-
-
-def _zstd(stream: BinaryIO, path: str) -> BinaryIO:
+        return _XZ, lzma.LZMADecompressor
     try:
         import zstandard
     except ImportError:
         mend = "pip install 'phasetrack[zstd]', or pipe it: zstd -dc FILE | phasetrack report -"
         raise SourceError(f"{path}: is zstd-compressed, which needs an extra ({mend})") from None
-    return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True))
-
-
-def blocks(stream: BinaryIO, size: int) -> Iterator[bytes]:
-    """Read a stream to its end; an archive that is cut short or damaged ends there."""
-    while True:
-        try:
-            data = stream.read(size)
-        except (EOFError, zlib.error, lzma.LZMAError):
-            return
-        except OSError as fault:
-            if fault.errno is not None:
-                raise
-            return  # gzip's own complaint about its content
-        except Exception as fault:
-            if type(fault).__name__ != "ZstdError":  # its module may not be there to name it
-                raise
-            return
-        if not data:
-            return
-        yield data
+    return _ZSTD, lambda: zstandard.ZstdDecompressor().decompressobj()
 
 
 def cast_chunks(parts: Iterator[bytes]) -> Iterator[Chunk]:
@@ -132,5 +176,5 @@ def _lines(parts: Iterator[bytes]) -> Iterator[bytes]:
 def _json(line: bytes):  # type: ignore[no-untyped-def] # noqa: ANN202 - whatever the line holds
     try:
         return json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

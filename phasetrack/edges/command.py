@@ -40,6 +40,8 @@ class Command:
         self.log = log
         self.signalled: int | None = None  # the first signal that was passed on
         is_new = not log.exists()
+        if not is_new and not log.is_file() and not log.is_dir():
+            raise UsageError(f"--log {log}: is no regular file, and a log is read again while it is written")
         try:
             output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as fault:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import io
+import errno
 import os
+import select
 import stat
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Chunk, Gap
@@ -18,7 +19,6 @@ from phasetrack.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
 
 # Small enough that a chunk and its copies stay in the CPU's caches (``tests/bench gigabyte``).
 CHUNK_BYTES = 384 << 10
@@ -29,6 +29,7 @@ _KEPT_BYTES = 8 << 20
 _HEAD_BYTES = 64 * 1024
 # First bytes that only an archive has; anything else is not worth the import that tells more.
 _ARCHIVES = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"{")
+_NAMES = (".gz", ".xz", ".zst")
 # Holes shorter than this are read as the zeros that they are.
 HOLE_BYTES = 64 * 1024
 
@@ -85,32 +86,87 @@ def open_log(path: str) -> Iterator[OpenLog]:
     """
     bytes(_KEPT_BYTES)
     if path == "-":
-        yield OpenLog(_piped(sys.stdin.buffer, path), ends=True)
+        yield OpenLog(_piped(iter(partial(sys.stdin.buffer.read, CHUNK_BYTES), b""), path), ends=True)
         return
+    fd = open_to_read(path)
     try:
-        stream = Path(path).open("rb", buffering=0)  # noqa: SIM115 - closed below
+        yield _opened(fd, path)
+    finally:
+        os.close(fd)
+
+
+def open_to_read(path: str) -> int:
+    """Open a log, without waiting for the writer of a named pipe; what is no log is refused.
+
+    Raises:
+        SourceError: it is missing, a directory, a device, or not readable; the message says which.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as fault:
         raise source_error(path, fault) from None
-    with stream:
-        facts = os.fstat(stream.fileno())
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or os.isatty(fd):
+        return fd
+    os.close(fd)
+    if stat.S_ISDIR(mode):
+        raise source_error(path, IsADirectoryError())
+    raise SourceError(f"{path}: is a device (give the server's log file)")
+
+
+def _opened(fd: int, path: str) -> OpenLog:
+    try:
+        facts = os.fstat(fd)
         if not stat.S_ISREG(facts.st_mode):
-            yield OpenLog(_piped(stream, path), ends=True)
-            return
-        head = os.pread(stream.fileno(), _HEAD_BYTES, 0)
+            return OpenLog(_piped(_arriving(fd, path, named=stat.S_ISFIFO(facts.st_mode)), path), ends=True)
+        head = os.pread(fd, _HEAD_BYTES, 0)
         if is_archive(head):
-            yield OpenLog(_unpacked(stream, head, path), ends=True)
-        elif stands_newest_first(stream.fileno(), head):
-            yield OpenLog(_turned(stream.fileno(), path), ends=True)
-        else:
-            yield OpenLog(_stored(stream.fileno(), path), ends=False, changed_s=facts.st_mtime, fd=stream.fileno())
-
-
-def _piped(stream: BinaryIO | io.FileIO, path: str) -> Iterator[Chunk]:
-    try:
-        while data := stream.read(CHUNK_BYTES):
-            yield Chunk(data)
+            return OpenLog(_unpacked(_blocks(fd), path), ends=True)
+        if stands_newest_first(fd, head):
+            return OpenLog(_turned(fd, path), ends=True)
     except OSError as fault:
         raise source_error(path, fault) from None
+    if is_named_archive(path):
+        from phasetrack.edges.archive import MISNAMED
+
+        return OpenLog(chain(_stored(fd, path), [Gap(0, why=MISNAMED)]), ends=True)
+    return OpenLog(_stored(fd, path), ends=False, changed_s=facts.st_mtime, fd=fd)
+
+
+def _arriving(fd: int, path: str, *, named: bool) -> Iterator[bytes]:
+    """What comes through a pipe. That nobody writes into a named one is seen only by its first read."""
+    watch = select.poll()
+    watch.register(fd, select.POLLIN)
+    begun = False
+    while True:
+        try:
+            data = os.read(fd, CHUNK_BYTES)
+        except BlockingIOError:
+            watch.poll()
+            continue
+        if not data and named and not begun and not watch.poll(0):
+            mend = "start its writer first; 'phasetrack tail' waits for one"
+            raise SourceError(f"{path}: a named pipe that nobody writes into ({mend})")
+        if not data:
+            return
+        begun = True
+        yield data
+
+
+def _piped(parts: Iterator[bytes], path: str) -> Iterator[Chunk | Gap]:
+    try:
+        first = next(parts, b"")
+        parts = chain([first], parts)
+        yield from _unpacked(parts, path) if is_archive(first) else map(Chunk, filter(None, parts))
+    except OSError as fault:
+        raise source_error(path, fault) from None
+
+
+def _blocks(fd: int) -> Iterator[bytes]:
+    position = 0
+    while data := os.pread(fd, CHUNK_BYTES, position):
+        position += len(data)
+        yield data
 
 
 def _stored(fd: int, path: str, position: int = 0) -> Iterator[Chunk | Gap]:
@@ -137,20 +193,27 @@ def _turned(fd: int, path: str) -> Iterator[Chunk]:
         raise source_error(path, fault) from None
 
 
-def _unpacked(stream: io.FileIO, head: bytes, path: str) -> Iterator[Chunk]:
+def _unpacked(parts: Iterator[bytes], path: str) -> Iterator[Chunk | Gap]:
     from phasetrack.edges import archive
 
-    with io.BufferedReader(stream) as buffered:
-        plain = archive.decompressed(buffered, head, path)
-        blocks = archive.blocks(plain, CHUNK_BYTES)
-        first = next(blocks, b"")
-        parts = chain([first], blocks)
+    try:
+        head = next(parts)
+        parts, unpacker = chain([head], parts), None
+        if archive.is_compressed(head):
+            unpacker = archive.Unpacker(head, path)
+            parts = chain.from_iterable(unpacker.feed(part, CHUNK_BYTES) for part in parts)
+        first = next(parts, b"")
+        parts = chain([first], parts)
         if archive.is_cast(first):
             yield from archive.cast_chunks(parts)
         elif falls(first[:END_BYTES]):
             yield from _spooled(parts)
         else:
-            yield from map(Chunk, parts)
+            yield from map(Chunk, filter(None, parts))
+    except OSError as fault:
+        raise source_error(path, fault) from None
+    if unpacker is not None and (damage := unpacker.damage()):
+        yield Gap(0, why=damage)
 
 
 def _spooled(parts: Iterator[bytes]) -> Iterator[Chunk]:
@@ -190,8 +253,13 @@ def is_archive(head: bytes) -> bool:
     return archive.is_archive(head)
 
 
-def bytes_of(path: str) -> Iterator[bytes]:
-    """Read a whole log's bytes, holes left out.
+def is_named_archive(path: str) -> bool:
+    """Whether a log's name says that it is kept, and may not grow."""
+    return path.lower().endswith(_NAMES)
+
+
+def bytes_of(path: str, damaged: list[Gap] | None = None) -> Iterator[bytes]:
+    """Read a whole log's bytes, holes left out; ``damaged`` takes what could not be read.
 
     Raises:
         SourceError: as ``open_log``.
@@ -200,10 +268,15 @@ def bytes_of(path: str) -> Iterator[bytes]:
         for item in log.chunks():
             if isinstance(item, Chunk):
                 yield item.data
+            elif item.why and damaged is not None:
+                damaged[:] = [item]
 
 
 def source_error(path: str, fault: OSError) -> SourceError:
     """Say in one line why a log cannot be read, and what to do."""
+    path = path or "''"
+    if path == "-" and fault.errno == errno.EBADF:
+        return SourceError("-: standard input is closed")
     if isinstance(fault, FileNotFoundError):
         return SourceError(f"{path}: no such file (give the server's log; 'phasetrack wait' waits for one to appear)")
     if isinstance(fault, IsADirectoryError):

@@ -9,7 +9,14 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
 from phasetrack.core.model import Chunk
-from phasetrack.edges.file import CHUNK_BYTES, is_archive, open_log, source_error
+from phasetrack.edges.file import (
+    CHUNK_BYTES,
+    is_archive,
+    is_named_archive,
+    open_log,
+    open_to_read,
+    source_error,
+)
 from phasetrack.edges.follower import Follower
 from phasetrack.edges.stdin import Pipe
 from phasetrack.edges.turned import END_BYTES, stands_newest_first
@@ -47,8 +54,9 @@ class Finished:
 
     changed_s: float | None = None
 
-    def __init__(self, path: str) -> None:
-        """Open it; what it holds is read later."""
+    def __init__(self, path: str, say: Callable[[str], None]) -> None:
+        """Open it; what it holds is read later. ``say`` takes the line that it is damaged."""
+        self._path, self._say = path, say
         self._stack = ExitStack()
         self._chunks = self._stack.enter_context(open_log(path)).chunks()
         self.caught_up = False
@@ -63,6 +71,8 @@ class Finished:
                 self.ended = "the input ended"
                 return
             limit -= len(chunk.data) if isinstance(chunk, Chunk) else 0
+            if not isinstance(chunk, Chunk) and chunk.why:
+                self._say(f"{self._path}: {chunk.why}")
             yield chunk
 
     def close(self) -> None:
@@ -77,13 +87,13 @@ def open_live(path: str, say: Callable[[str], None], *, position: int = 0) -> Li
         SourceError: it is there but cannot be read.
     """
     if path == "-":
-        return Pipe(sys.stdin.fileno())
+        return Pipe(sys.stdin.fileno(), path, say)
     try:
         facts = os.stat(path)  # noqa: PTH116 - beside os.open
         if stat.S_ISREG(facts.st_mode) and _is_kept(path, say):
-            return Finished(path)
+            return Finished(path, say)
         if not stat.S_ISREG(facts.st_mode) and not stat.S_ISDIR(facts.st_mode):
-            return Pipe(os.open(path, os.O_RDONLY | os.O_CLOEXEC))  # a named pipe: waits for its writer
+            return Pipe(open_to_read(path), path, say)  # a named pipe: waits for its writer
     except FileNotFoundError:
         pass
     except OSError as fault:
@@ -95,7 +105,7 @@ def _is_kept(path: str, say: Callable[[str], None]) -> bool:
     """Whether a regular file is no log that may grow: an archive, or an export."""
     with open(path, "rb", buffering=0) as stream:  # noqa: PTH123 - beside os.open
         head = stream.read(END_BYTES)
-        if is_archive(head):
+        if is_archive(head) or is_named_archive(path):
             return True
         if found := stands_newest_first(stream.fileno(), head):
             say(f"{path}: newest line first; reading it from its last line up, and counting from there")

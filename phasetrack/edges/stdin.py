@@ -7,11 +7,13 @@ import select
 import time
 from typing import TYPE_CHECKING
 
-from phasetrack.core.model import Chunk
-from phasetrack.edges.file import CHUNK_BYTES
+from phasetrack.core.model import Chunk, Gap
+from phasetrack.edges.file import CHUNK_BYTES, is_archive, source_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    from phasetrack.edges.archive import Unpacker
 
 
 class Pipe:
@@ -20,20 +22,46 @@ class Pipe:
     caught_up = True
     changed_s: float | None = None  # what a pipe gives has just arrived
 
-    def __init__(self, fd: int) -> None:
-        """Read from an open file descriptor, which stays the caller's."""
+    def __init__(self, fd: int, path: str, say: Callable[[str], None]) -> None:
+        """Read from an open file descriptor, which stays the caller's; ``say`` takes the line that it is damaged."""
         self.fd = fd
         self.ended: str | None = None
+        self._path, self._say = path, say
+        self._begun = False
+        self._unpacker: Unpacker | None = None
 
-    def read(self, limit: int = 8 * CHUNK_BYTES) -> Iterator[Chunk]:
-        """Yield what is there, about ``limit`` bytes of it, without waiting for more."""
+    def read(self, limit: int = 8 * CHUNK_BYTES) -> Iterator[Chunk | Gap]:
+        """Yield what is there, about ``limit`` bytes of it, without waiting for more.
+
+        Raises:
+            SourceError: it cannot be read.
+        """
         while limit > 0 and self.ended is None and self.wait(0):
-            data = os.read(self.fd, CHUNK_BYTES)
+            try:
+                data = os.read(self.fd, CHUNK_BYTES)
+            except BlockingIOError:
+                return
+            except OSError as fault:
+                raise source_error(self._path, fault) from None
             limit -= len(data)
             if not data:
-                self.ended = "the input ended"
-                return
-            yield Chunk(data, time.time())
+                yield from self._end()
+            for piece in self._plain(data) if data else ():
+                yield Chunk(piece, time.time())
+
+    def _plain(self, data: bytes) -> Iterable[bytes]:
+        if not self._begun and is_archive(data):
+            from phasetrack.edges import archive
+
+            self._unpacker = archive.Unpacker(data, self._path) if archive.is_compressed(data) else None
+        self._begun = True
+        return [data] if self._unpacker is None else self._unpacker.feed(data, CHUNK_BYTES)
+
+    def _end(self) -> Iterator[Gap]:
+        self.ended = "the input ended"
+        if self._unpacker is not None and (damage := self._unpacker.damage()):
+            self._say(f"{self._path}: {damage}")
+            yield Gap(0, why=damage)
 
     def wait(self, wait_s: float) -> bool:
         """Wait until there is something to read; answer whether there is."""
