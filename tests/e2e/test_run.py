@@ -268,3 +268,38 @@ def test_a_signal_to_the_screen_reaches_the_server(screen, log, tmp_path, leftov
     assert screen.exit_code() == 143
     assert not server.is_running()
     assert (tmp_path / "count").read_text() == "15\n"
+
+
+# Imported by Python itself: waits where the screen is imported, when the server runs already.
+HELD = """
+import os, sys, time
+from importlib.abc import MetaPathFinder
+class Hold(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "phasetrack.views.tui.app":
+            open({here!r}, "w").close()
+            while not os.path.exists({go!r}):
+                time.sleep(0.01)
+sys.meta_path.insert(0, Hold())
+"""
+
+
+@pytest.mark.parametrize("many", [1, 3])
+def test_a_signal_before_the_screen_stands_reaches_the_server_once_and_ends_the_screen(log, tmp_path, many, leftovers):
+    here, go = tmp_path / "here", tmp_path / "shown"
+    (tmp_path / "sitecustomize.py").write_text(HELD.format(here=str(here), go=str(go)))
+    command = [*PHASETRACK, "run", "--log", str(log), "--"]
+    command += fake_command("--until", "Load weight begin", "--go", tmp_path / "go", "--count", tmp_path / "count")
+    terminal = Terminal(command, XDG_STATE_HOME=str(tmp_path), PYTHONPATH=f"{tmp_path}:{ROOT}")
+    try:
+        eventually(here.exists)
+        eventually(lambda: log.exists() and b"Load weight begin" in log.read_bytes())
+        leftovers.append(_server_of(log).pid)
+        for _ in range(many):
+            terminal.process.send_signal(signal.SIGTERM)
+        eventually((tmp_path / "count").exists)
+        go.touch()
+        assert terminal.exit_code() == 143
+        assert terminal.is_restored
+    finally:
+        terminal.close()

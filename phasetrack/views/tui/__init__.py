@@ -7,6 +7,7 @@ the switches that it reads while it is imported have been set.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,12 @@ def run_screen(make_feed: Callable[[], Feed], options: Options) -> Left:
     from phasetrack.views.tui.tty import TtyDriver
 
     screen = Screen(make_feed, options, TtyDriver)
-    code = screen.run(mouse=options.mouse)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        code = screen.run(mouse=options.mouse)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     screen.spool.close()
     news = None if screen.desk.news.is_reading else screen.desk.news
     if screen.fault is not None:

@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -146,9 +147,11 @@ class Screen(App[int]):
 
     def on_load(self) -> None:
         """Take signals before the terminal is taken."""
-        if threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is threading.main_thread() and not self.is_headless:
+            loop = asyncio.get_running_loop()
             for number, code in _SIGNALS.items():
-                asyncio.get_running_loop().add_signal_handler(number, self.leave, code)
+                # The loop's own way leaves no handler at all behind when it closes: there a signal would be lost.
+                signal.signal(number, partial(_wake, loop, self.leave, code))
 
     def on_mount(self) -> None:
         """Have something to show in the first picture already."""
@@ -280,6 +283,12 @@ class Screen(App[int]):
         """Send what the terminal would send at ctrl-z, to the whole job: the pipe's other end belongs to it."""
         if self._driver is not None and self._driver.can_suspend:
             os.killpg(os.getpgrp(), signal.SIGTSTP)
+
+
+def _wake(loop: asyncio.AbstractEventLoop, act: Callable[[int], None], code: int, *_: object) -> None:
+    """Act in the loop; when it has closed the screen is being left anyway."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(act, code)
 
 
 def _has_ended(was: News, now: News) -> bool:
