@@ -93,6 +93,8 @@ def _ask(tracker: Tracker, sampler: Sampler, now_s: float, looks: Looks | None =
             tracker.feed(found)
         if found is not None and not getattr(found, "pending", False):
             break
+        if found is None and getattr(sampler, "is_idle", False):
+            break  # of a failed server nothing is asked
         time.sleep(_PAUSE_S)
         now_s = time.time()
     return now_s

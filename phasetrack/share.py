@@ -153,7 +153,7 @@ def read_boot(patterns: PatternSet, name: str, history: History | None = None, s
     if history is not None and known.started_at_s is not None:
         tracker.feed(history.then(known, known.started_at_s) or Priors())
     known = tracker.snapshot()
-    if boot is not None and known.boot != boot:
+    if boot == 0 or (boot is not None and known.boot != boot):
         raise UsageError(f"{name}: this log holds no such boot ('phasetrack report {path}' lists them)")
     return known
 

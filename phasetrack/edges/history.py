@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # A writer waits so long for others; a screen's worker does not wait that long to read.
 _WRITE_TIMEOUT_S, _READ_TIMEOUT_S = 10.0, 2.0
+# SQLite's largest integer.
+_MOST = 2**63 - 1
 
 
 def default_path() -> Path:
@@ -75,7 +77,8 @@ class Store:
                 elif before_s is not None:
                     found = base.execute("DELETE FROM boots WHERE at_s < ?", (before_s,)).rowcount
                 else:
-                    found = sum(base.execute("DELETE FROM boots WHERE number = ?", (n,)).rowcount for n in numbers)
+                    there = [(number,) for number in numbers if abs(number) <= _MOST]
+                    found = sum(base.execute("DELETE FROM boots WHERE number = ?", one).rowcount for one in there)
             if found:
                 base.execute("VACUUM")
             return found
@@ -108,7 +111,7 @@ class Store:
         with self._reading() as base:
             if base is None:
                 return []
-            return heads(base, limit)
+            return heads(base, None if limit is None else min(limit, _MOST))
 
     def boot(self, number: int) -> Remembered | None:
         """One boot with all its phases; None where there is none of this number.
@@ -117,7 +120,7 @@ class Store:
             HistoryError: the file cannot be read.
         """
         with self._reading() as base:
-            return None if base is None else next(iter(read(base, [number])), None)
+            return None if base is None or number > _MOST else next(iter(read(base, [number])), None)
 
     def all(self) -> Iterator[Remembered]:
         """Every boot with its phases, the oldest first.
@@ -140,7 +143,7 @@ class Store:
             yield None
             return
         with self._faults("read"), closing(self._readable()) as base:
-            yield base
+            yield base if self._check(base) else None
 
     def _readable(self) -> sqlite3.Connection:
         """Open without making anything; writable where it can be, for a killed writer's journal must be undone."""
@@ -179,6 +182,8 @@ class Store:
                 f"{self.path}: written by a newer phasetrack (format {found}, this one knows {VERSION}); left alone"
                 " (update phasetrack, or set XDG_STATE_HOME to keep a second history)"
             )
+        if not found and base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise HistoryError(f"{self.path}: a database, but not a history of phasetrack (move it away)")
         if found and int(base.execute("PRAGMA application_id").fetchone()[0]) != APPLICATION_ID:
             raise HistoryError(f"{self.path}: a database, but not a history of phasetrack (move it away)")
         return found

@@ -77,13 +77,20 @@ def _read(path: Path, *, trusted: bool) -> PatternSet:
         shelf, key = _shelf(path), [__version__, facts.st_size, facts.st_mtime_ns]
         table = _kept(shelf, key)
         if table is None:
-            table = parse(path.read_text(encoding="utf-8"), str(path))
+            table = _parsed(path)
             _keep(shelf, key, table)
     except OSError as fault:
         raise PatternError(str(path), "", f"cannot be read: {fault.strerror}") from None
     except UnicodeDecodeError:
         raise PatternError(str(path), "", "is not UTF-8 text") from None
     return read_table(table, str(path), trusted=trusted)
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return parse(path.read_text(encoding="utf-8"), str(path))
+    except RecursionError:
+        raise PatternError(str(path), "", "is nested too deeply") from None
 
 
 def _shelf(path: Path) -> Path:
@@ -99,7 +106,7 @@ def _kept(shelf: Path, key: list[object]) -> dict[str, Any] | None:
             if facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
                 return None
             found = json.load(stored)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or found.get("key") != key or not isinstance(found.get("table"), dict):
         return None
@@ -116,5 +123,5 @@ def _keep(shelf: Path, key: list[object], table: Mapping[str, Any]) -> None:
         fresh.write_text(text, encoding="utf-8")
         fresh.chmod(0o600)
         fresh.replace(shelf)
-    except (OSError, TypeError, ValueError):
+    except (OSError, TypeError, ValueError, RecursionError):
         return

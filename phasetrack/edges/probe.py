@@ -55,15 +55,15 @@ def target_of(url: str) -> Target:
     Raises:
         UsageError: it is no HTTP URL.
     """
-    parts = urlsplit(url if "//" in url else f"http://{url}")
     try:
-        port = parts.port
+        parts = urlsplit(url if "//" in url else f"http://{url}")
+        host, port = parts.hostname, parts.port
     except ValueError:
-        port = -1
-    if parts.scheme not in {"http", "https"} or not parts.hostname or port == -1:
+        host = None
+    if not host or parts.scheme not in {"http", "https"}:
         raise UsageError(f"--url {url}: not an HTTP URL (give http://HOST:PORT)")
     secure = parts.scheme == "https"
-    return Target(parts.hostname, port or (443 if secure else 80), parts.path.rstrip("/"), secure)
+    return Target(host, port or (443 if secure else 80), parts.path.rstrip("/"), secure)
 
 
 class ProbeSampler:
@@ -86,6 +86,11 @@ class ProbeSampler:
         self._asking = False
         self._due_s = 0.0
         self._given_up: set[str] = set()  # paths that are not worth a second question
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no answer is on its way."""
+        return not self._asking and self._answers.empty()
 
     def sample(self, known: Snapshot, now_s: float) -> ProbeResult | None:
         """Hand over what has come; ask the next question when it is due."""

@@ -134,7 +134,7 @@ def evidence_of(line: str) -> EvidenceSample | ProbeResult | None:
         value["gpus"] = tuple(GpuSample(**_known(GpuSample, g)) for g in value.get("gpus", ()))
         value["missing"] = tuple(value.get("missing", ()))
         return EvidenceSample(**_known(EvidenceSample, value))
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return None  # cut by a kill, or not ours
 
 

@@ -14,6 +14,7 @@ import zipfile
 
 import pytest
 
+from phasetrack.beside import _ANSWER_S
 from tests.e2e.command import PHASETRACK, home, inside, phasetrack
 from tests.talk import FIXTURES, ROOT, args, log, recording
 
@@ -66,6 +67,13 @@ def test_a_log_that_may_not_be_read_is_6_and_says_so_in_a_line(command, tmp_path
     assert (done.returncode, done.stdout) == (6, b"")
     assert b"permission denied" in done.stderr
     assert done.stderr.count(b"\n") == 1
+
+
+def test_of_a_failed_server_nothing_is_asked_and_no_answer_waited_for(tmp_path):
+    began = time.monotonic()
+    done = inside("status", FAILED, "--url", "http://127.0.0.1:9", "--no-history", "--json", folder=tmp_path)
+    assert done.returncode == 1
+    assert time.monotonic() - began < _ANSWER_S
 
 
 # --- logs that say nothing ---------------------------------------------------------------------------
@@ -130,6 +138,10 @@ def test_a_report_is_0_whatever_the_log_says(tmp_path):
         (("report", str(PLAIN), "--patterns", "/no/such/file.toml"), "no pattern file here"),
         (("patterns", "explain", "no.such.rule"), "no such rule"),
         (("brew",), "brew"),
+        (("status", str(FAILED), "--url", "http://[::1"), "not an HTTP URL"),
+        (("compare", f"{PLAIN}#0", str(PLAIN)), "no such boot"),
+        (("compare", "9" * 26, str(PLAIN)), "no such boot"),
+        (("history", "show", "9" * 26), "no boot 999"),
     ],
 )
 def test_a_wrong_command_line_is_2(arguments, said, tmp_path):
@@ -392,6 +404,13 @@ def test_a_typo_in_ones_home_is_named_too(tmp_path):
     done = inside("status", PLAIN, folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert str(path) in done.stderr
+
+
+def test_a_pattern_file_that_is_nested_without_end_is_2(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("a = " + "[" * 5000)
+    done = inside("status", PLAIN, "--patterns", path, folder=tmp_path)
+    assert (done.returncode, done.stderr) == (2, f"phasetrack: {path}: is nested too deeply\n")
 
 
 def test_a_pattern_file_that_is_no_text_is_2(tmp_path):

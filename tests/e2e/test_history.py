@@ -252,3 +252,27 @@ def test_what_is_no_log_is_passed_over_and_named(tmp_path):
     assert inside("history", "import", tmp_path / "missing").returncode == 2
     (tmp_path / "other.ndjson").write_text('{"schema": "something else"}\n')
     assert "is no boot of 'phasetrack history export'" in inside("history", "import", tmp_path / "other.ndjson").stderr
+
+
+# --- odd numbers and odd files ----------------------------------------------------------------------
+
+
+def test_a_number_beyond_all_boots_is_one_of_no_boot():
+    assert phasetrack("history", "import", PLAIN).returncode == 0
+    most = "9" * 26
+    assert phasetrack("history", "list", "-n", most).stdout.count("\n") >= 2
+    assert phasetrack("history", "forget", most).stdout == "0 boots forgotten\n"
+    assert len(Store().boots()) == 1
+
+
+def test_an_empty_file_is_an_empty_history_and_another_database_is_none():
+    Store().path.parent.mkdir(parents=True, exist_ok=True)
+    Store().path.touch()
+    listed = phasetrack("history", "list")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    with sqlite3.connect(Store().path) as base:
+        base.execute("CREATE TABLE theirs (x)")
+    for words in (("list",), ("import", PLAIN)):
+        other = phasetrack("history", *words)
+        assert other.returncode == 6
+        assert "not a history of phasetrack" in other.stderr
