@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _QUARTER_S = 900.0
 # Of a start that never got ready; the longest seen printed 3 MB.
 _START_BYTES = 8 << 20
+# A line, or a frame of one; what is shorter than any bar stays with what follows: a log may hold millions of them.
+_LINE = re.compile(rb"(?:[^\r\n]{0,7}\r)*[^\r\n]*(?:\r*\n|\r+|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ def _lines(log: str, until: int | None) -> Iterator[bytes]:
     """The lines of a log up to an offset; without one, no more than a start ever prints."""
     left = until if until is not None else _START_BYTES
     for data in bytes_of(log):
-        yield from data[:left].splitlines(keepends=True)
+        yield from filter(None, _LINE.findall(data[:left]))
         left -= len(data)
         if left <= 0:
             return

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from phasetrack.crash import write_report
+from phasetrack.share import _lines
 from phasetrack.views.jsonl import snapshot_json
 from tests.e2e.command import PHASETRACK, home, inside, phasetrack
 from tests.e2e.terminal import Terminal
@@ -273,6 +274,17 @@ def test_evidence_recorded_with_a_log_is_drawn_below_its_phases(tmp_path):
     page = inside("report", server_log, "-f", "html", folder=tmp_path).stdout
     assert "up to 3.0 cores" in page
     assert "as it was estimated when each phase began" in page
+
+
+def test_a_start_is_asked_again_in_pieces_no_smaller_than_a_bar(tmp_path):
+    path = tmp_path / "server.log"
+    path.write_bytes(hostile := b"\r" * 300_000 + b"\n" + b"a\r" * 30_000 + b"\n" + b"\r" * 300_000)
+    pieces = list(_lines(str(path), None))
+    assert len(pieces) < 20
+    assert b"".join(pieces) == hostile
+    frames = b"x\r\nloading: 10%|#  | 1/9\rloading: 20%|## | 2/9\rend"
+    path.write_bytes(frames)
+    assert list(_lines(str(path), None)) == [b"x\r\n", b"loading: 10%|#  | 1/9\r", b"loading: 20%|## | 2/9\r", b"end"]
 
 
 def test_the_doctor_answers_0_and_says_what_to_do(tmp_path):
