@@ -62,7 +62,7 @@ _SHUT = r"\\*+['\"`]?+"
 # api_key='…', "api_key": "…", environ['HF_TOKEN'] = …, HF_TOKEN%3D…, HF_TOKEN is set to …, <api_key>…, api_key | …
 _JOINT = later(
     rf"{_SHUT}(?:\]?+\s*+(?:[:=\uff1a\uff1d]{{1,3}}+>?|[-=]>|%(?:25)?3[ad]|&#\w{{2,3}};|[|\u2502])"
-    r"|\s++is(?: set to)?(?= \S*\d)|>(?!=))(?:%20|\s|\\\s)*+",
+    r"|\s++is(?: set to)?(?= \S*\d)|>(?!=))(?>(?:%20|\s|\\\s)*)",
     re.IGNORECASE,
 )
 # --api-key …, '--api-key', '…', and over lines: --api-key \, - --api-key
@@ -79,16 +79,16 @@ _UNDECIDED = later(rf"{_SHUT}\s*+,?+\s*+\\?+\s*+\Z")
 _OF_TWO_WORDS = later(
     r"\b(?:api|access|secret|private|signing|encryption|account|license|master|admin|auth|ssh) ++\Z", re.IGNORECASE
 )
-_HEADER = later(r"(?:=\"[^\"]*\"|[^\s,;'\"\\])++(?: ++(?:=\"[^\"]*\"|[^\s,;'\"\\])++)?"
-                r"(?:[,;] *+(?=[\w.-]{1,64}+=)(?:=\"[^\"]*\"|[^\s,;'\"\\])++)*+")  # fmt: skip
+_HEADER = later(r"(?>(?:=\"[^\"]*\"|[^\s,;'\"\\])+)(?: ++(?>(?:=\"[^\"]*\"|[^\s,;'\"\\])+))?"
+                r"(?>(?:[,;] *+(?=[\w.-]{1,64}+=)(?>(?:=\"[^\"]*\"|[^\s,;'\"\\])+))*)")  # fmt: skip
 _FORMED = later(r"[bBrRuUfF]{0,2}\\*+['\"`(\[{]")
 _NOTHING = later(
-    r"(?:[bBrRuUfF]{1,2}(?=\\*+['\"`]))?(?:\\*+['\"`]){0,3}[\[({]?(?:None|null|True|False|Optional\(None\)|\[redacted\]?)?+"
+    r"(?:[bBrRuUfF]{1,2}(?=\\*+['\"`]))?(?:\\*+['\"`]){0,3}[\[({]?(?>(?:None|null|True|False|Optional\(None\)|\[redacted\]?)?)"
     r"[\])}]?(?:\\*+['\"`]){0,3}\Z",
     re.IGNORECASE,
 )
 # What a tokenizer calls a token: numbers, special ones.
-_FIGURE = later(r"(?:<[^<>]*>|\d[\d.,_]*+[A-Za-z%]{0,2}+(?![A-Za-z\d])|[^A-Za-z<\d])*+\Z")
+_FIGURE = later(r"(?>(?:<[^<>]*>|\d[\d.,_]*+[A-Za-z%]{0,2}+(?![A-Za-z\d])|[^A-Za-z<\d])*)\Z")
 _QUOTED = later(
     r"(?P<open>[bBrRuUfF]{0,2}(?P<quote>(?P<one>\\*+['\"`])(?:(?P=one){2})?))(?:.*(?P=quote))?\Z", re.DOTALL
 )

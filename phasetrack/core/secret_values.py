@@ -10,7 +10,7 @@ import re
 
 _PIECE = re.compile(
     r"(?P<plain>[^\s\\'\"`,;&()\[\]{}]++|\\++(?![\\'\"`]))"
-    r"|(?P<quote>(?P<one>\\*+['\"`])(?:(?P=one){2})?+)"
+    r"|(?P<quote>(?P<one>\\*+['\"`])(?>(?:(?P=one){2})?))"
     r"|(?P<open>[(\[{])|(?P<shut>[)\]}])|(?P<part>[,;&])|(?P<blank>\s++)"
 )
 # What is no longer of a bare value: a separator with a blank, a quote or another name behind it; a closing bracket or
@@ -21,9 +21,9 @@ _STOPS = re.compile(r"[:=<>|]")
 _WRAPPED = re.compile(r"[bBrRuUfF]{1,2}\Z")
 # '…' with \' in it, or '' (SQL), or '\'' (shell)
 _CLOSED = {
-    "'": re.compile(r"'[^'\\]*+(?:(?:\\.|''|'\\'')[^'\\]*+)*+'", re.DOTALL),
-    '"': re.compile(r'"[^"\\]*+(?:(?:\\.|"")[^"\\]*+)*+"', re.DOTALL),
-    "`": re.compile(r"`[^`\\]*+(?:\\.[^`\\]*+)*+`", re.DOTALL),
+    "'": re.compile(r"'[^'\\]*+(?>(?:(?:\\.|''|'\\'')[^'\\]*+)*)'", re.DOTALL),
+    '"': re.compile(r'"[^"\\]*+(?>(?:(?:\\.|"")[^"\\]*+)*)"', re.DOTALL),
+    "`": re.compile(r"`[^`\\]*+(?>(?:\\.[^`\\]*+)*)`", re.DOTALL),
 }
 _QUOTES = {quote: re.compile(rf"(?<!\\)\\*+{quote}") for quote in _CLOSED}
 
