@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from phasetrack.cli_options import OutputForm, note
-from phasetrack.errors import PhasetrackError, UsageError
+from phasetrack.errors import OutputError, PhasetrackError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,6 +87,6 @@ def _part(news: News, log: str, *, plain: bool) -> None:
     from phasetrack.views.tui.parting import parting_text
 
     width = shutil.get_terminal_size().columns
-    with suppress(OSError):  # the terminal may be gone
+    with suppress(OutputError):  # the terminal may be gone
         sys.stdout.write(parting_text(news, log, max(width, 20), ASCII if plain else UNICODE))
         sys.stdout.flush()

@@ -86,7 +86,7 @@ class Tape:
 
     def _take(self, item: Chunk | Gap) -> None:
         if isinstance(item, Gap) and item.why:
-            self._tracker.feed(item)
+            self._note_outcomes(self._tracker.feed(item))
             return
         offset = self.pages.size()
         size = item.bytes if isinstance(item, Gap) else len(item.data)

@@ -315,7 +315,7 @@ class Gap(Fixed):
 
     bytes: int
     hole: bool = False
-    why: str = ""  # the rest of the log cannot be read: its archive is damaged
+    why: str = ""  # the rest of the log cannot be read: its archive is damaged; where nothing lacks, it is a hole
 
 
 @fixed(frozen=True, slots=True)

@@ -171,10 +171,8 @@ class Tracker:
             if item.arrived_s is not None and item.data and self._spoke is not False:
                 self._output_s = item.arrived_s
             return records
-        if isinstance(item, Gap) and item.why:
-            self._damage = (Warned(DAMAGED, item.why, None),)
-            return []
         if isinstance(item, Gap):
+            self._damage = (Warned(DAMAGED, item.why, None),) if item.why else self._damage
             self._skipped += 0 if item.hole else item.bytes
             return list(self._take(self._segmenter.skip(item.bytes, hole=item.hole)))
         if isinstance(item, Tick):

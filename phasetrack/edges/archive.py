@@ -11,7 +11,7 @@ import lzma
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from phasetrack.core.model import Chunk
+from phasetrack.core.model import Chunk, Gap
 from phasetrack.errors import SourceError
 
 if TYPE_CHECKING:
@@ -91,11 +91,10 @@ class Unpacker:
             if self._codec.eof:
                 self._codec = None
 
-    def damage(self) -> str:
-        """What was wrong with the stream, which has ended; empty where it was whole."""
-        if self._damage:
-            return self._damage
-        return _CUT if self._codec is not None else _FOLLOWED if self._rest else ""
+    def lost(self) -> Gap | None:
+        """What was wrong with the stream, which has ended; None where it was whole."""
+        why = self._damage or (_CUT if self._codec is not None else _FOLLOWED if self._rest else "")
+        return Gap(0, hole=why == _FOLLOWED, why=why) if why else None
 
 
 def _bytewise(codec: Any, piece: bytes) -> Iterator[bytes]:

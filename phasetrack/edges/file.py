@@ -129,7 +129,7 @@ def _opened(fd: int, path: str) -> OpenLog:
     if is_named_archive(path):
         from phasetrack.edges.archive import MISNAMED
 
-        return OpenLog(chain(_stored(fd, path), [Gap(0, why=MISNAMED)]), ends=True)
+        return OpenLog(chain(_stored(fd, path), [Gap(0, hole=True, why=MISNAMED)]), ends=True)
     return OpenLog(_stored(fd, path), ends=False, changed_s=facts.st_mtime, fd=fd)
 
 
@@ -212,8 +212,8 @@ def _unpacked(parts: Iterator[bytes], path: str) -> Iterator[Chunk | Gap]:
             yield from map(Chunk, filter(None, parts))
     except OSError as fault:
         raise source_error(path, fault) from None
-    if unpacker is not None and (damage := unpacker.damage()):
-        yield Gap(0, why=damage)
+    if unpacker is not None and (lost := unpacker.lost()) is not None:
+        yield lost
 
 
 def _spooled(parts: Iterator[bytes]) -> Iterator[Chunk]:

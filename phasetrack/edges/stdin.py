@@ -7,12 +7,13 @@ import select
 import time
 from typing import TYPE_CHECKING
 
-from phasetrack.core.model import Chunk, Gap
+from phasetrack.core.model import Chunk
 from phasetrack.edges.file import CHUNK_BYTES, is_archive, source_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from phasetrack.core.model import Gap
     from phasetrack.edges.archive import Unpacker
 
 
@@ -59,9 +60,9 @@ class Pipe:
 
     def _end(self) -> Iterator[Gap]:
         self.ended = "the input ended"
-        if self._unpacker is not None and (damage := self._unpacker.damage()):
-            self._say(f"{self._path}: {damage}")
-            yield Gap(0, why=damage)
+        if self._unpacker is not None and (lost := self._unpacker.lost()) is not None:
+            self._say(f"{self._path}: {lost.why}")
+            yield lost
 
     def wait(self, wait_s: float) -> bool:
         """Wait until there is something to read; answer whether there is."""
