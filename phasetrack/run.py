@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +17,7 @@ from phasetrack.core.until import on_day_of
 from phasetrack.core.verdict import damage_of
 from phasetrack.edges.file import open_log
 from phasetrack.edges.follower import Follower
-from phasetrack.edges.reading import Reach, Reading, chunks_of, reading_of
+from phasetrack.edges.reading import Reach, Reading, chunks_of
 from phasetrack.errors import Exit
 
 if TYPE_CHECKING:
@@ -59,6 +60,15 @@ class Sampler(Protocol):
 
 def _silently(what: str) -> None:
     del what
+
+
+def reading_of(patterns: PatternSet, fd: int, reach: Reach) -> Reading:
+    """Decide what to read of an open log to tell its latest boot."""
+    if os.fstat(fd).st_size <= reach.whole_bytes:
+        return Reading()
+    from phasetrack.edges.latest import search
+
+    return search(patterns, fd, reach)
 
 
 def _reading_of(patterns: PatternSet, source: Live) -> Reading | None:

@@ -12,7 +12,6 @@ from phasetrack.edges.file import CHUNK_BYTES, next_data
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from phasetrack.core.model import PatternSet
 
 MIB = 1 << 20
 WHOLE_BYTES = 64 * MIB  # 0.15 s
@@ -51,15 +50,6 @@ class Reading:
             if end is None or position < end:
                 return max(begin, position)
         return position
-
-
-def reading_of(patterns: PatternSet, fd: int, reach: Reach) -> Reading:
-    """Decide what to read of an open log to tell its latest boot."""
-    if os.fstat(fd).st_size <= reach.whole_bytes:
-        return Reading()
-    from phasetrack.edges.latest import search
-
-    return search(patterns, fd, reach)
 
 
 def chunks_of(fd: int, reading: Reading, serves: Callable[[], bool]) -> Iterator[Chunk | Gap]:

@@ -11,7 +11,8 @@ import pytest
 
 from phasetrack.core.model import Chunk, Closed
 from phasetrack.core.tracker import Tracker
-from phasetrack.edges.reading import Reach, chunks_of, reading_of
+from phasetrack.edges.reading import Reach, chunks_of
+from phasetrack.run import reading_of
 from tests.bench.logs import Clock, boot, serving, stop
 from tests.talk import patterns
 
