@@ -50,7 +50,7 @@ from phasetrack.core.state import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from phasetrack.core.blame import Tellings
     from phasetrack.core.model import Bar, Bulk, Event, Failure, PatternSet, Place, Rule, Value
@@ -897,11 +897,6 @@ class Machine:
     def _tell(self, kind: str, boot: Boot, data: dict[str, Value]) -> None:
         assert self._place is not None  # noqa: S101
         self._records.append(Record(kind, boot.number, self._place, self._at_s, data))
-
-    def records(self) -> Iterator[Record]:
-        """The records of the last event."""
-        yield from self._records
-
 
 def is_early(rule: Rule | None) -> bool:
     """Whether a stamped line may already be the next boot's, before its arguments."""

@@ -239,11 +239,3 @@ def _backspaced(text: str) -> str:
         elif kept:
             kept.pop()
     return "".join(kept)
-
-
-def overwrite(frames: list[str]) -> str:
-    """Draw frames over each other as a terminal does: a shorter text leaves the old tail standing."""
-    shown = ""
-    for frame in frames:
-        shown = frame + shown[len(frame) :]
-    return shown

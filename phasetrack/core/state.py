@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from phasetrack.core.failing import FailingRecord
     from phasetrack.core.model import Bar, BootSummary, Failure, Prefix, Rule, Value, Warned
 
-START = Place(1, 1, 0)
-
 # Phases that only counting tells apart.
 LOADS = ("target_load", "draft_load")
 POOLS = ("kv_cache", "draft_kv")

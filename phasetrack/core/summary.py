@@ -75,7 +75,7 @@ def summarize(
         return Snapshot(
             state.clock.newest_s, Outcome.NONE, NO_VERDICT, sources=(source,), silent_s=silent_s, ended=ended
         )
-    now = newest(state, boot)
+    now = boot.heard_s
     running_now = None if now is None else now if boot.is_over else now + lived_s
     rows = tuple(_rows(boot, patterns, running_now, peek))
     current = next((row for row in rows if row.phase == boot.phase and row.status is Status.RUNNING), None)
@@ -110,12 +110,6 @@ def summarize(
         unopened=_unopened(boot),
         ended=ended,
     )
-
-
-def newest(state: State, boot: Boot) -> float | None:
-    """The newest time known of a boot."""
-    del state
-    return boot.heard_s
 
 
 def _boots(state: State) -> tuple[BootSummary, ...]:

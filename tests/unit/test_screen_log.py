@@ -85,6 +85,8 @@ def test_raw_rows_are_the_cores_frames(data, block):
         (b"plain\n", "plain"),
         (b"\rLoading 1/2\rLoading 2/2\n", "Loading 2/2"),
         (b"long old text\rnew\n", "new" + "long old text"[3:]),
+        (b"abcdef\rXY\n", "XYcdef"),
+        (b"", ""),
         (b"a bar 10/10 [00:10<00:00]\ra bar done                \n", "a bar done"),
         (b"text\r\n", "text"),
         (b"bar\x1b[A\x1b[2Kother\n", "other"),

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from phasetrack.core.model import Bulk, End, Segment
-from phasetrack.core.segments import LIMIT, Segmenter, clean, overwrite
+from phasetrack.core.segments import LIMIT, Segmenter, clean
 from tests.talk import pieces
 
 
@@ -290,8 +290,3 @@ def test_positions_go_on_from_where_reading_began():
     found = [s for s in segmenter.feed(b"a\nb\n") if isinstance(s, Segment)]
     assert [tuple(s.place) for s in found] == [(None, 1, 1000), (None, 1, 1002)]
     assert segmenter.offset == 1004
-
-
-def test_a_shorter_frame_leaves_the_old_tail_as_a_terminal_does():
-    assert overwrite(["abcdef", "XY"]) == "XYcdef"
-    assert overwrite([]) == ""
