@@ -120,3 +120,11 @@ def steps(key: str, page: int) -> int | None:
         (PAGE_UP, -max(page - 1, 1)), (frozenset({"wheel_down"}), WHEEL_ROWS), (frozenset({"wheel_up"}), -WHEEL_ROWS),
     )  # fmt: skip
     return next((rows for keys, rows in moves if key in keys), None)
+
+
+def moved(key: str, page: int, at: int, count: int) -> int | None:
+    """Where in a list of ``count`` a key goes to from ``at``; None: it goes nowhere."""
+    move = steps(key, page)
+    if key in TOP | BOTTOM:
+        move = -count if key in TOP else count
+    return None if move is None else min(max(at + move, 0), max(count - 1, 0))

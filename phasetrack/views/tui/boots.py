@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Outcome
 from phasetrack.views.rows import fate
-from phasetrack.views.tui.acts import BOTTOM, TOP, Draw, OpenLog, Say, Steer, steps
+from phasetrack.views.tui.acts import Draw, OpenLog, Say, Steer, moved
 from phasetrack.views.tui.home import keys
 from phasetrack.views.tui.look import BLANK, Line
 from phasetrack.views.tui.replay import OpenBoot
@@ -64,11 +64,9 @@ class Boots:
     def press(self, key: str, news: News, size: Size) -> Act | None:
         """Take a key."""
         boots = _ordered(news)
-        move = steps(key, size.height - 2) if key != "b" else None
-        if key in TOP | BOTTOM:
-            move = -len(boots) if key in TOP else len(boots)
-        if move is not None:
-            self.selected = min(max(self.selected + move, 0), max(len(boots) - 1, 0))
+        at = moved(key, size.height - 2, self.selected, len(boots)) if key != "b" else None
+        if at is not None:
+            self.selected = at
             return Draw()
         if key not in {"enter", "l"}:
             return None

@@ -12,7 +12,7 @@ from phasetrack.core.model import Outcome, Status
 from phasetrack.views.facts import shown_facts
 from phasetrack.views.plain import outcome_line
 from phasetrack.views.rows import cells, total_s
-from phasetrack.views.tui.acts import BOTTOM, TOP, Draw, OpenLog, Say, steps
+from phasetrack.views.tui.acts import Draw, OpenLog, Say, moved
 from phasetrack.views.tui.home import keys
 from phasetrack.views.tui.look import BLANK, Line, Span
 from phasetrack.views.tui.rows import unreached, window
@@ -179,11 +179,9 @@ class Postmortem:
     def press(self, key: str, news: News, size: Size) -> Act | None:
         """Take a key."""
         offsets = self._offsets(news)
-        move = steps(key, size.height - 2) if key != "b" else None
-        if key in TOP | BOTTOM:
-            move = -len(offsets) if key in TOP else len(offsets)
-        if move is not None:
-            self.selected = min(max(self.selected + move, 0), max(len(offsets) - 1, 0))
+        at = moved(key, size.height - 2, self.selected, len(offsets)) if key != "b" else None
+        if at is not None:
+            self.selected = at
             return Draw()
         if key != "enter":
             return None

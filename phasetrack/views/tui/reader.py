@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from phasetrack.views.tui.acts import BOTTOM, TOP, Back, Draw, steps
+from phasetrack.views.tui.acts import Back, Draw, moved
 from phasetrack.views.tui.home import keys
 from phasetrack.views.tui.look import BLANK
 
@@ -45,11 +45,9 @@ class Reader:
         """Take a key."""
         del news
         page = max(size.height - 1, 1)
-        move = steps(key, page)
-        if key in TOP | BOTTOM:
-            move = -self._length if key in TOP else self._length
-        if move is not None:
-            self.top = min(max(self.top + move, 0), max(self._length - page, 0))
+        top = moved(key, page, self.top, self._length - page + 1)
+        if top is not None:
+            self.top = top
             return Draw()
         return Back() if key == "enter" else None
 
