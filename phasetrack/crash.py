@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from phasetrack import __version__
 from phasetrack.core.redact import redact
+from phasetrack.edges.folders import state_folder
 
 if TYPE_CHECKING:
     from phasetrack.core.model import Snapshot
@@ -27,7 +28,7 @@ def write_report(fault: BaseException, known: Snapshot | None) -> Path | None:
     Nothing is sent. The file holds no values of variables, and secrets are masked as everywhere.
     """
     text = redact(report_text(fault, known))
-    for folder in (_state_folder(), Path(tempfile.gettempdir())):
+    for folder in (state_folder(), Path(tempfile.gettempdir())):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             number, name = tempfile.mkstemp(prefix="crash-", suffix=".txt", dir=folder, text=True)
@@ -63,8 +64,3 @@ def _version(name: str) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return "missing"
-
-
-def _state_folder() -> Path:
-    home = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
-    return Path(home) / "phasetrack"

@@ -13,16 +13,17 @@ import sqlite3
 import time
 from contextlib import closing, contextmanager
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from phasetrack.core.model import Outcome, Priors
+from phasetrack.edges.folders import state_folder
 from phasetrack.edges.tables import APPLICATION_ID, VERSION, alike, create, heads, newest, read, write
 from phasetrack.errors import HistoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from phasetrack.core.model import BootKey, Remembered, Snapshot
 
@@ -34,8 +35,7 @@ _MOST = 2**63 - 1
 
 def default_path() -> Path:
     """``$XDG_STATE_HOME/phasetrack/history.db``."""
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "phasetrack" / "history.db"
+    return state_folder() / "history.db"
 
 
 class Store:

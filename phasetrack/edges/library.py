@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from phasetrack import __version__
 from phasetrack.core.patterns import merge, parse, read_table
+from phasetrack.edges.folders import cache_folder, config_folder
+from phasetrack.edges.outlet import moved_there
 from phasetrack.errors import PatternError
 
 if TYPE_CHECKING:
@@ -41,8 +43,7 @@ def demo_log() -> Path:
 
 def of_user() -> list[Path]:
     """Packs in ``$XDG_CONFIG_HOME/phasetrack/patterns``."""
-    home = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
-    return sorted((Path(home) / "phasetrack" / "patterns").glob("*.toml"))
+    return sorted((config_folder() / "patterns").glob("*.toml"))
 
 
 def given(paths: Iterable[Path]) -> list[Path]:
@@ -94,8 +95,7 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 
 def _shelf(path: Path) -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    return Path(home) / "phasetrack" / f"pack-{zlib.crc32(os.fsencode(path.resolve())):08x}.json"
+    return cache_folder() / f"pack-{zlib.crc32(os.fsencode(path.resolve())):08x}.json"
 
 
 def _kept(shelf: Path, key: list[object]) -> dict[str, Any] | None:
@@ -119,9 +119,8 @@ def _keep(shelf: Path, key: list[object], table: Mapping[str, Any]) -> None:
     try:
         text = json.dumps({"key": key, "table": table})
         shelf.parent.mkdir(parents=True, exist_ok=True)
-        fresh = shelf.with_suffix(f".{os.getpid()}")
-        fresh.write_text(text, encoding="utf-8")
-        fresh.chmod(0o600)
-        fresh.replace(shelf)
+        with moved_there(str(shelf)) as fresh:
+            os.fchmod(fresh.fileno(), 0o600)
+            fresh.write(text.encode())
     except (OSError, TypeError, ValueError, RecursionError):
         return

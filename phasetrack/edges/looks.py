@@ -8,17 +8,17 @@ look knows what it sees, and no more.
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import suppress
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import EvidenceSample
-from phasetrack.edges.history import default_path
+from phasetrack.edges.folders import state_folder
+from phasetrack.edges.outlet import moved_there
 from phasetrack.edges.recorded import evidence_line, evidence_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from pathlib import Path
 
 # Looks nearer than this to one another are kept as one; so many of them are more than a hang needs to be told.
 _APART_S = 30.0
@@ -36,13 +36,13 @@ class Looks:
         self._file: Path | None = None
         with suppress(OSError):
             facts = os.stat(log)  # noqa: PTH116
-            self._file = default_path().with_name("looks") / f"{facts.st_dev:x}-{facts.st_ino:x}.jsonl"
+            self._file = state_folder() / "looks" / f"{facts.st_dev:x}-{facts.st_ino:x}.jsonl"
 
     def before(self, sample: EvidenceSample) -> list[EvidenceSample]:
         """Earlier looks at the same server, the oldest first, without a gap of an hour."""
         kept: list[EvidenceSample] = []
         later_s, root = sample.now_s, _root_of(sample)
-        for one in reversed(list(self._read()) if root is not None else []):
+        for one in reversed(self._earlier if root is not None else ()):
             if _root_of(one) != root or not 0 < later_s - one.now_s < _STALE_S:
                 break
             kept.append(one)
@@ -60,22 +60,21 @@ class Looks:
             self._write([*kept[1 - _KEPT :], sample])
             self._forget(sample.now_s)
 
-    def _read(self) -> Iterable[EvidenceSample]:
-        if self._file is None:
-            return
-        with suppress(OSError), self._file.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                item = evidence_of(line)
-                if isinstance(item, EvidenceSample):
-                    yield item
+    @cached_property
+    def _earlier(self) -> tuple[EvidenceSample, ...]:
+        """All that was kept when it was first asked for."""
+        lines: list[str] = []
+        with suppress(OSError):
+            lines = [] if self._file is None else self._file.read_text("utf-8", "replace").split("\n")
+        return tuple(item for item in map(evidence_of, lines) if isinstance(item, EvidenceSample))
 
     def _write(self, kept: list[EvidenceSample]) -> None:
         """All or nothing: two looks at once leave one of both."""
         assert self._file is not None  # noqa: S101 - who asks has a file
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=self._file.parent, delete=False) as fresh:
-            fresh.writelines(evidence_line(one) + "\n" for one in kept)
-        Path(fresh.name).replace(self._file)
+        with moved_there(str(self._file)) as fresh:
+            os.fchmod(fresh.fileno(), 0o600)
+            fresh.writelines(f"{evidence_line(one)}\n".encode() for one in kept)
 
     def _forget(self, now_s: float) -> None:
         assert self._file is not None  # noqa: S101 - who asks has a file

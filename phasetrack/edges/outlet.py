@@ -117,7 +117,7 @@ def result_file(target: str | Path, inputs: Iterable[str | Path] = ()) -> Iterat
     refuse_inputs(target, inputs)
     try:
         if _is_replaceable(target):
-            with _moved_there(os.path.realpath(target)) as file:
+            with moved_there(os.path.realpath(target)) as file:
                 yield file
         else:
             with Path(target).open("wb") as file:
@@ -168,7 +168,12 @@ def _is_replaceable(target: str | Path) -> bool:
 
 
 @contextmanager
-def _moved_there(target: str) -> Iterator[BinaryIO]:
+def moved_there(target: str) -> Iterator[BinaryIO]:
+    """Open a file that takes a regular file's place when it is whole, with its rights and owner; nothing else stays.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     part = Path(target).with_name(f".phasetrack-{os.getpid()}.part")
     old = _regular(target)
     try:
