@@ -898,6 +898,7 @@ class Machine:
         assert self._place is not None  # noqa: S101
         self._records.append(Record(kind, boot.number, self._place, self._at_s, data))
 
+
 def is_early(rule: Rule | None) -> bool:
     """Whether a stamped line may already be the next boot's, before its arguments."""
     early = {Role.FACT, Role.WARNING, Role.BEGIN}
@@ -930,8 +931,9 @@ def summarize_boot(boot: Boot, end_offset: int | None = None) -> BootSummary:
     """What is kept of a boot."""
     cause = first_cause(boot)
     started = boot.started_at_s if boot.opened else None
-    startup = None if boot.ready_at_s is None or started is None else boot.ready_at_s - started
-    startup = None if clock_went_back(boot) else startup
+    startup = None
+    if boot.ready_at_s is not None and started is not None and not clock_went_back(boot):
+        startup = boot.ready_at_s - started
     return BootSummary(
         boot.number, boot.begin.line, boot.begin.offset, boot.outcome, started, boot.ready_at_s, startup,
         boot.server, None if cause is None else cause.id, end_offset,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Two clocks that tell the same moment differ by no more than the time zones do.
 _ZONES_S = 26 * 3600.0
 
-DATED, BACK = "log.dated", "log.clock_back"
+DATED = "log.dated"
 
 
 def oddities(boot: Boot | None, *, written_s: float | None, dated: bool) -> Iterator[Warned]:
@@ -36,7 +36,7 @@ def oddities(boot: Boot | None, *, written_s: float | None, dated: bool) -> Iter
             DATED, f"The log's own times are {apart} {way} than the file: a copy, or its clock is wrong.", None
         )
     if clock_went_back(boot):
-        yield Warned(BACK, "The clock went back during this start: what it took is not known.", None)
+        yield Warned("log.clock_back", "The clock went back during this start: what it took is not known.", None)
     if boot.rows and not boot.landmarks and boot.outcome is Outcome.STARTING:
         silent = "This log holds bars and none of the engine's messages, so it will never say ready"
         yield Warned("log.bars_only", f"{silent} (its log level hides them; ask over HTTP: --probe health).", None)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from phasetrack.core.key import key_of, model_name
 from phasetrack.core.model import Outcome, PastBoot, PastPhase, PastStep, Remembered, Status
-from phasetrack.core.oddities import BACK
 from phasetrack.core.redact import redact
 from phasetrack.core.state import GRAPHS, LOADS
 
@@ -61,7 +60,7 @@ def past_of(known: Snapshot) -> PastBoot | None:
 def remembered(known: Snapshot, log: str = "") -> Remembered | None:
     """A boot as the history keeps it; None where nothing can be learned of it. Facts are redacted once more."""
     past, uid = past_of(known), uid_of(known)
-    if past is None or uid is None or any(warning.id == BACK for warning in known.warnings):
+    if past is None or uid is None or (known.ready_at_s is not None and known.startup_s is None):
         return None
     args = known.facts.get("server_args")
     engine = known.engine

@@ -267,7 +267,7 @@ class Tracker:
         boot = state.shown
         if boot is None or not boot.serving or not all(other.serving for other in state.live.values()):
             return False
-        return not (self._machine.is_failing or self._machine.is_unsure)
+        return not self.is_unsure
 
     def _paint(self, run: Frames) -> Iterator[Record]:
         """Take frames of a bar, the short way where the one before was the same bar's."""
