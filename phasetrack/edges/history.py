@@ -176,6 +176,10 @@ class Store:
 
     def _check(self, base: sqlite3.Connection) -> int:
         """Answer the format of the file: 0 where it is empty."""
+        with _transaction(base, "DEFERRED"):  # another process may be making the tables: all of them or none are seen
+            return self._format(base)
+
+    def _format(self, base: sqlite3.Connection) -> int:
         found = int(base.execute("PRAGMA user_version").fetchone()[0])
         if found > VERSION:
             raise HistoryError(
@@ -213,8 +217,8 @@ def _in_words(fault: sqlite3.Error, act: str, path: Path) -> str:
 
 
 @contextmanager
-def _transaction(base: sqlite3.Connection) -> Iterator[None]:
-    base.execute("BEGIN IMMEDIATE")
+def _transaction(base: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+    base.execute(f"BEGIN {kind}")
     try:
         yield
     except BaseException:

@@ -10,14 +10,19 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
+from phasetrack.core.past import remembered
 from phasetrack.edges.history import Store
 from tests.e2e.command import inside
 from tests.launches import BEGAN_S, Launch, Took
-from tests.talk import FIXTURES, ROOT
+from tests.talk import FIXTURES, ROOT, hear, recording
 
 PHASETRACK = str(Path(sys.executable).with_name("phasetrack"))
 PLAIN, EAGLE = FIXTURES / "01-plain-file" / "server.log", FIXTURES / "03a-eagle3-file-coldjit" / "server.log"
@@ -61,15 +66,28 @@ def is_whole() -> bool:
 
 
 def test_eight_processes_record_at_once_and_nothing_is_lost():
-    writers = [writer(100 * k, 12) for k in range(8)]
-    told = set()
-    for process in writers:
-        out, _ = process.communicate(timeout=120)
-        assert process.returncode == 0
-        told |= set(out.split()) - {"go"}
+    with ExitStack() as running:
+        writers = [running.enter_context(writer(100 * k, 12)) for k in range(8)]
+        said = [process.communicate(timeout=120)[0].split() for process in writers]
+    assert [process.returncode for process in writers] == [0] * 8
+    told = {uid for uids in said for uid in uids if uid != "go"}
     assert len(told) == 96
     assert uids() == told
     assert is_whole()
+
+
+def test_a_history_that_several_make_at_once_is_made_once(tmp_path):
+    boot = remembered(hear(recording("01-plain-file")).snapshot)
+    for turn in range(20):
+        store, start = Store(tmp_path / f"{turn}.db"), Barrier(8)
+
+        def remember(number: int, store: Store = store, start: Barrier = start) -> int:
+            start.wait()
+            return store.remember([replace(boot, uid=str(number))], now_s=1.7e9)
+
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(remember, range(8))) == [1] * 8
+        assert len(store.boots()) == 8
 
 
 @pytest.mark.parametrize("after", [1, 5, 17])
