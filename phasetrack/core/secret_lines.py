@@ -13,8 +13,9 @@ from phasetrack.core.lazy import later
 from phasetrack.core.prefix import Learned, parse
 from phasetrack.core.redact import ANEW, KEY_BEGINS, KEY_ENDS, MASK, redact, redact_behind
 
-# What is one: alone in its line, quoted, or with a digit in it. A sentence has none of these.
-_BELOW = later(r"\s*(?:- +)?(?:\S+\s*\Z|[bBrRuU]?\\*['\"({\[]|\S*\d)")
+# What is one: alone in its line, quoted, in brackets (a call's, a shell's), or with a digit in it. A sentence has none
+# of these.
+_BELOW = later(r"\s*(?:- +)?(?:\S+\s*\Z|[\w.$<]*\\*['\"`({\[]|\S*\d)")
 _FIELD_BELOW = later(r"\s*\\*['\"]?(?:value\b|[:=,])", re.IGNORECASE)
 _KEY_BODY = later(r"\s*\S+\s*\Z|\s*[\w-]+: |.*[A-Za-z0-9+/=]{24}")
 # So many lines may a secret go on: a key of 16384 bits has 200, and nothing else is as long.

@@ -246,6 +246,13 @@ def test_a_secret_may_go_on_in_the_next_line(text):
     assert SECRET not in lines(text.format(SECRET))
 
 
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("secret", ["Zq00000000w9", "Zq........w9", "Zqabcdefghw9", "Zq+//++//w9"])
+def test_a_value_of_any_form_may_stand_below_its_name(secret, value):
+    for name in NAMES:
+        assert secret not in lines(f"{name}=\n  {value.format(secret)}"), name
+
+
 def test_lines_behind_a_secret_of_several_lines_stay():
     key = "-----BEGIN PRIVATE KEY-----\nMIIEabc\n-----END PRIVATE KEY----- done"
     assert lines(f"a {key}\nready") == "a [redacted]\n[redacted]\n[redacted] done\nready"
