@@ -7,10 +7,14 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+# Each run checks the same examples: what is red is red again. To look further: pytest --hypothesis-profile default.
+settings.load_profile("ci")
 
 # Settings of a person, a terminal or a job that would change what is said.
 _PERSONAL = (
