@@ -162,9 +162,9 @@ def is_read() -> bool:
 
 def note(what: str) -> None:
     """Say something beside the result, on stderr."""
-    from phasetrack.core.redact import redact
+    from phasetrack.core.redact import redact_secrets
 
-    typer.echo(redact(f"phasetrack: {what}"), err=True)  # a URL or an argument may hold a secret too
+    typer.echo(redact_secrets(f"phasetrack: {what}"), err=True)  # a URL or an argument may hold a secret too
 
 
 def warn_of_damage(log: str, known: Snapshot) -> None:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 # Texts are looked up by their shape first; longer ones are not worth keeping.
 _SHAPE_CHARS, _SHAPES_MAX = 400, 20_000
 _BLANK = str.maketrans("123456789", "000000000")
-_ADDRESS = re.compile(r"\d\.\d{1,3}\.\d{1,3}\.\d|::|(?:[0-9A-Fa-f]{1,4}[:-]){4}")
 # Names learned; a log with more is generated text.
 _NAMES_MAX = 500
 _TERMINATORS = {End.LF: "\n", End.CR: "\r", End.CUT: "", End.OPEN: ""}
@@ -90,7 +89,7 @@ class Masker:
         for owner in places.URL_USER.findall(text) if "://" in text else ():
             self._user(owner)
         secrets = text.count(MASK)
-        text = lines.redact(text)
+        text = lines.secrets(text)
         if places.HINT.search(text) is not None:
             text = self._places(text)
         text = places.BLOB.sub(_blob, text)
@@ -161,7 +160,7 @@ class Masker:
             address = ip_address(text.partition("%")[0])
         except ValueError:
             return text
-        if address.is_loopback or address.is_unspecified or str(address) == "255.255.255.255":
+        if places.is_open_address(address):
             return text
         return self._mask("ip", str(address))
 
@@ -229,7 +228,7 @@ def _shape(text: str) -> str:
     if len(text) > _SHAPE_CHARS:
         return ""
     text = text.replace("127.0.0.1", "localhost")
-    return "" if _ADDRESS.search(text) else text.translate(_BLANK)
+    return "" if places.ADDRESS_HINT.search(text) else text.translate(_BLANK)
 
 
 def _own(parts: list[str]) -> int:

@@ -7,61 +7,69 @@ hostile: every pattern here takes time that grows with the length of the text, w
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-MASKED = re.compile(r"(?:user|host|dir|file|ip|mac|email)-\d+(?:\.\w+)?\Z")
+from phasetrack.core.lazy import later
 
-EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
-URL_HOST = re.compile(
+if TYPE_CHECKING:
+    from ipaddress import IPv4Address, IPv6Address
+
+MASKED = later(r"(?:user|host|dir|file|ip|mac|email)-\d+(?:\.\w+)?\Z")
+
+EMAIL = later(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[A-Za-z][\w-]{1,62}")
+URL_HOST = later(
     r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]{1,15}://(?:\[redacted\]@)?)(?P<host>[^\s/:?#'\"\[\]<>,()]{1,255})"
 )
 # Whose credentials a URL holds; the secret itself is redacted.
-URL_USER = re.compile(r"(?<=://)(?P<user>[A-Za-z_][\w.-]{1,31})(?=(?::[^\s/@'\"]{0,255})?@)")
-URL_REST = re.compile(
+URL_USER = later(r"(?<=://)(?P<user>[A-Za-z_][\w.-]{1,31})(?=(?::[^\s/@'\"]{0,255})?@)")
+URL_REST = later(
     r"(?<=//)(?P<who>(?:\[redacted\]@)?)(?P<host>[\w.-]{1,255})(?P<port>(?::\d{1,5})?)(?P<path>/[^\s?#'\"<>,)\]]+)"
 )
-MAC = re.compile(r"(?<![\w:.-])[0-9A-Fa-f]{2}(?P<by>[:-])(?:[0-9A-Fa-f]{2}(?P=by)){4}[0-9A-Fa-f]{2}(?![\w:-])")
+MAC = later(r"(?<![\w:.-])[0-9A-Fa-f]{2}(?P<by>[:-])(?:[0-9A-Fa-f]{2}(?P=by)){4}[0-9A-Fa-f]{2}(?![\w:-])")
 # Not what looks like a version: v1.2.3.4, torch-2.1.0.1, version 1.2.3.4
-IPV4 = re.compile(r"(?:(?<![\w.=-])(?<!ersion )|(?<=\w=))(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)")
-IPV6 = re.compile(
+IPV4 = later(r"(?:(?<![\w.=-])(?<!ersion )|(?<=\w=))(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)")
+IPV6 = later(
     r"(?<![\w:.])(?:[0-9A-Fa-f]{1,4}:){1,7}(?::?[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4}){0,6}|:)(?:%\w{1,15})?(?![\w:])"
 )
+# A cheap look for either.
+ADDRESS_HINT = later(r"\d\.\d{1,3}\.\d{1,3}\.\d|::|(?:[0-9A-Fa-f]{1,4}[:-]){4}")
 # alice@gpu-7, without a domain
-AT_HOST = re.compile(r"(?<![\w.@/-])(?P<user>[A-Za-z_][\w.-]{0,31})@(?P<host>[A-Za-z][\w-]{1,62})(?![\w@])")
+AT_HOST = later(r"(?<![\w.@/-])(?P<user>[A-Za-z_][\w.-]{0,31})@(?P<host>[A-Za-z][\w-]{1,62})(?![\w@])")
 # host='gpu-7', dist_init_addr=node-3:5000, "hostname": "n1"; not numbers
-HOST_FIELD = re.compile(
+HOST_FIELD = later(
     r"(?P<name>(?<![A-Za-z])(?:[a-z_]{0,32}(?:host|hostname|host_name|nodename|node_name|node_ip|master_addr|init_addr"
     r"|server_name|peer)|HOSTNAME|MASTER_ADDR|NODENAME|SLURMD_NODENAME|Host|Hostname)['\"]?\s?[=:]\s?['\"]?)"
     r"(?P<host>[A-Za-z][\w.-]{1,252})(?=[:'\",\s)\]}]|\Z)"
 )
-USER_FIELD = re.compile(
+USER_FIELD = later(
     r"(?P<name>\b(?:user|username|user_name|owner|login|USER|LOGNAME|SUDO_USER|SLURM_JOB_USER)['\"]?\s?[=:]\s?['\"]?)"
     r"(?P<user>[A-Za-z_][\w.-]{1,31})(?=['\",\s)\]}]|\Z)"
 )
 # gpu-7:4312:4312 [0] NCCL INFO Bootstrap : Using eth0
-NCCL = re.compile(r"(?<![\w.-])(?P<host>[A-Za-z][\w.-]{1,62})(?=:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL)")
+NCCL = later(r"(?<![\w.-])(?P<host>[A-Za-z][\w.-]{1,62})(?=:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL)")
 # Nov 30 15:42:03 gpu-7 sglang[12]: …, 2026-11-30T15:42:03Z gpu-7 unit[12]: …
-JOURNAL = re.compile(
+JOURNAL = later(
     r"(?P<stamp>\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? )(?P<host>[A-Za-z][\w.-]{1,62})"
     r"(?= [\w@./-]{1,255}\[\d{1,9}\]: )"
 )
-POD = re.compile(r"(?<=\[pod/)(?P<pod>[^\]\s]{1,255})(?=\])")
+POD = later(r"(?<=\[pod/)(?P<pod>[^\]\s]{1,255})(?=\])")
 # Names that only a network gives: the last label decides, so that module paths (torch.cuda) stay.
-DOMAIN = re.compile(
+DOMAIN = later(
     r"(?<![\w.@/-])(?:[A-Za-z0-9][\w-]{0,62}\.){1,8}"
     r"(?:com|net|org|edu|gov|io|ai|co|cloud|cn|de|fr|uk|jp|kr|in|ru|nl|ch|eu|us|tw|sg|internal|local|lan|corp|intra"
     r"|intranet|private|home|arpa|svc|cluster)(?![\w-]|\.\w|\()"
 )
-QUOTED_PATH = re.compile(r"(?P<quote>['\"])(?P<path>~?/[^'\"\n]*)(?P=quote)")
-PATH = re.compile(
+QUOTED_PATH = later(r"(?P<quote>['\"])(?P<path>~?/[^'\"\n]*)(?P=quote)")
+PATH = later(
     r"(?<![\w./:@%~\]>-])(?P<path>(?:~[\w.-]{0,64}/|/)"
     r"(?>(?:[^\s/'\"`,;:()\[\]{}<>|=*?]+/)*)[^\s/'\"`,;:()\[\]{}<>|=*?]*+)"
 )
 # What an access line asks for is a route of the server.
-ROUTE = re.compile(r"(?:GET|POST|PUT|DELETE|HEAD|PATCH|OPTIONS) \Z")
+ROUTE = later(r"(?:GET|POST|PUT|DELETE|HEAD|PATCH|OPTIONS) \Z")
 # The length of an AWS secret key; one holds letters of both cases and digits.
-BLOB = re.compile(r"(?<![\w+/=.-])[A-Za-z0-9+/]{40}(?![\w+/=-])")
+BLOB = later(r"(?<![\w+/=.-])[A-Za-z0-9+/]{40}(?![\w+/=-])")
 # Cheap looks that spare a bar or a serving line nearly everything.
-HINT = re.compile(
+HINT = later(
     r"[@/]|\d\.\d{1,3}\.\d|:[0-9A-Fa-f]{1,4}:|[-:][0-9A-Fa-f]{2}[-:]|::|[Hh]ost|HOST|[Aa]ddr|ADDR|[Nn]ode|NODE|[Uu]ser"
     r"|USER|owner|login|LOGNAME|peer|NCCL|\]: |\.[a-z]{2,8}\b"
 )
@@ -81,7 +89,7 @@ OPEN_DIRS = {
     "tokenizer_config.json", "tokenizer.model", "model.safetensors", "model.safetensors.index.json", "params.json",
     "vocab.json", "merges.txt", "special_tokens_map.json", "preprocessor_config.json", "chat_template.jinja",
 }  # fmt: skip
-OPEN_PART = re.compile(
+OPEN_PART = later(
     r"(?:python\d(?:\.\d{1,2}){0,2}t?|cuda-[\d.]{1,12}|model-\d{1,6}-of-\d{1,6}\.(?:safetensors|bin)|\d{1,3})\Z"
 )
 # Routes of a server that look like folders.
@@ -95,8 +103,8 @@ SOURCES = {
     "sglang", "sgl_kernel", "torch", "pytorch", "third_party", "csrc", "triton", "flashinfer", "vllm", "transformers",
     "multiprocessing", "asyncio",
 }  # fmt: skip
-STDLIB = re.compile(r"python\d(?:\.\d{1,2})?t?\Z")
-SOURCE_FILE = re.compile(r"\w{1,64}\.(?:py|pyx|so|cu|cuh|h|hpp|c|cc|cpp|rs)\Z")
+STDLIB = later(r"python\d(?:\.\d{1,2})?t?\Z")
+SOURCE_FILE = later(r"\w{1,64}\.(?:py|pyx|so|cu|cuh|h|hpp|c|cc|cpp|rs)\Z")
 PEOPLE = {"home", "Users", "users"}
 # Words of any log: masked where they are somebody's name in a path, but not wherever they stand alone.
 COMMON = {
@@ -109,15 +117,20 @@ COMMON = {
 }  # fmt: skip
 
 # Published families of models, and the words with which their names go on.
-_FAMILY = re.compile(
+_FAMILY = later(
     r"(?:llama|qwen|qwq|mistral|mixtral|deepseek|gemma|glm|kimi|phi|gpt|minimax|internlm|internvl|yi|falcon|nemotron"
     r"|command|grok|opt|bge|llava|eagle|step|ernie|hunyuan)[\d]{0,3}\Z"
 )
-_GOES_ON = re.compile(
+_GOES_ON = later(
     r"(?:v?\d{1,4}[a-z]{0,2}\d{0,2}|[abm]?\d{1,4}[bm]|instruct|chat|base|it|pt|fp8|fp4|nvfp4|mxfp4|bf16|awq|gptq"
     r"|int[48]|w[48]a\d{1,2}|coder|vl|moe|r1|r|distill|turbo|mini|small|medium|large|flash|next|thinking|lite|math"
     r"|omni|preview|exp|lm|oss|llama|qwen|rand|\d{1,4}shard)\Z"
 )
+
+
+def is_open_address(address: IPv4Address | IPv6Address) -> bool:
+    """Whether every machine has an address: loopback, any, broadcast."""
+    return address.is_loopback or address.is_unspecified or str(address) == "255.255.255.255"
 
 
 def is_published(name: str) -> bool:

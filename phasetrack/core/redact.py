@@ -1,10 +1,10 @@
-"""Secrets out of text, before anything is stored, shown or exported.
+"""Secrets and persons out of text, before anything is stored, shown or exported.
 
-What counts as one: the value behind a name that says so (``api_key``, ``HF_TOKEN``, ``password``, ``Authorization``;
+A secret is the value behind a name that says so (``api_key``, ``HF_TOKEN``, ``password``, ``Authorization``;
 ``secret_names`` tells which), credentials inside a URL, and tokens whose form alone tells (Hugging Face, OpenAI,
 GitHub, AWS, Google, NVIDIA, Slack, JWT, private keys). In doubt a value is masked, and to the end of its whole form
-(``secret_values``). The same text always gives the same result; redacting twice changes nothing; the time it takes
-grows with the length of the text, whatever stands in it.
+(``secret_values``). What counts as a person is told by ``persons``. The same text always gives the same result;
+redacting twice changes nothing; the time it takes grows with the length of the text, whatever stands in it.
 
 A secret may go on in the next line: ``SecretLines`` is for lines that come one by one.
 """
@@ -15,6 +15,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from phasetrack.core.lazy import later
+from phasetrack.core.persons import without_persons
 from phasetrack.core.secret_names import SIGNS, Name, kind_of
 from phasetrack.core.secret_values import value_end
 
@@ -110,11 +111,16 @@ class _Found(NamedTuple):
 
 
 def redact(text: str) -> str:
-    """Mask the secrets of a text; calling it twice is the same as once. Never raises."""
-    return redact_behind("", text)[0]
+    """Mask the secrets and persons of a text; calling it twice is the same as once. Never raises."""
+    return without_persons(redact_secrets(text))
 
 
-def redact_behind(head: str, text: str) -> tuple[str, str]:
+def redact_secrets(text: str) -> str:
+    """Mask the secrets alone: of what the user wrote, and must find again. Never raises."""
+    return secrets_behind("", text)[0]
+
+
+def secrets_behind(head: str, text: str) -> tuple[str, str]:
     """Mask the secrets of a text; answer it, and what it leaves open at its end.
 
     Args:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 
 from phasetrack.core.lazy import later
+from phasetrack.core.persons import without_persons
 from phasetrack.core.prefix import Learned, parse
-from phasetrack.core.redact import ANEW, KEY_BEGINS, KEY_ENDS, MASK, redact, redact_behind
+from phasetrack.core.redact import ANEW, KEY_BEGINS, KEY_ENDS, MASK, redact_secrets, secrets_behind
 
 # What is one: alone in its line, quoted, in brackets (a call's, a shell's), or with a digit in it. A sentence has none
 # of these.
@@ -39,9 +40,13 @@ class SecretLines:
         return self._in_key or self._head != ""
 
     def redact(self, text: str) -> str:
-        """Mask the secrets of the next line. Never raises."""
+        """Mask the secrets and persons of the next line. Never raises."""
+        return without_persons(self.secrets(text))
+
+    def secrets(self, text: str) -> str:
+        """Mask the secrets alone."""
         if not self.is_open:
-            clean, self._head = redact_behind("", text)
+            clean, self._head = secrets_behind("", text)
             self._in_key = "-----BEGIN " in text and _is_open_key(text)
             self._left = _LINES
             return clean
@@ -54,8 +59,8 @@ class SecretLines:
         if self._left < 0 or prefix.stamp_s is not None or ANEW.match(text, begin):
             self._head, self._in_key = "", self._in_key and self._left >= 0
             if self._in_key:  # another writer's line
-                return redact(text)
-            return self.redact(text)
+                return redact_secrets(text)
+            return self.secrets(text)
         if self._in_key:
             return text[:begin] + self._of_key(text[begin:])
         if not message.strip():
@@ -63,8 +68,8 @@ class SecretLines:
         head = self._head
         if not _goes_on(head, text, begin):
             head = self._head = ""
-            return self.redact(text)
-        clean, self._head = redact_behind(head, text[begin:])
+            return self.secrets(text)
+        clean, self._head = secrets_behind(head, text[begin:])
         self._in_key = "-----BEGIN " in text and _is_open_key(text)
         return text[:begin] + clean
 
@@ -72,8 +77,8 @@ class SecretLines:
         end = re.search(KEY_ENDS, text)
         if end is not None:
             self._in_key = False
-            return MASK + self.redact(text[end.end() :])
-        return MASK if text.strip() and _KEY_BODY.match(text) else redact(text)
+            return MASK + self.secrets(text[end.end() :])
+        return MASK if text.strip() and _KEY_BODY.match(text) else redact_secrets(text)
 
 
 def _goes_on(head: str, text: str, begin: int) -> bool:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phasetrack.core.model import EvidenceSample, GpuSample, ProbeResult, ProcessSample
-from phasetrack.core.redact import redact
+from phasetrack.core.redact import redact_secrets
 from phasetrack.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Recorder:
         try:
             self._cast = Path(cast).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115 - closed by ``close``
             self._seen = self.evidence.open("w", encoding="utf-8", buffering=1)
-            self._cast.write(_line(header | {"command": redact(command)}) + "\n")
+            self._cast.write(_line(header | {"command": redact_secrets(command)}) + "\n")
         except OSError as fault:
             raise UsageError(f"{self._name}: cannot be written: {fault.strerror}") from None
 

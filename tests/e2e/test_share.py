@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 
 PLAIN, DRAFT = FIXTURES / "01-plain-file" / "server.log", FIXTURES / "03b-eagle3-pipe" / "server.log"
 
-# What may stand in no output of any command.
+# What may stand in no output of any command: secrets, and persons.
 SECRETS = {
+    "user of a path": "/alice",
+    "IPv4": "10.20.30.40",
+    "IPv6": "2001:db8::77",
+    "mail": "bob.smith",
     "api_key": "sk-proj-Zq8vN2mK4rT7wX1yB5cD",
     "admin_api_key": "adm1n-0nly-Kxw93jf82",
     "hub token": "hf_QwErTyUiOpAsDfGhJkLzXcVbNm",
@@ -46,7 +50,7 @@ SECRETS = {
 # What may stand in no file of a bundle.
 PERSONAL = {
     "user": "alice", "other user": "carolina", "company": "acmecorp", "host": "gpu-node7", "project": "moonshot-x",
-    "IPv4": "10.20.30.40", "IPv6": "2001:db8::77", "MAC": "de:ad:be:ef:00:17", "mail": "bob.smith",
+    "MAC": "de:ad:be:ef:00:17",
 }  # fmt: skip
 
 

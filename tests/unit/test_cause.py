@@ -57,7 +57,7 @@ def test_the_block_for_an_issue_holds_the_traceback_and_no_secret_and_no_home():
     assert FULL in block
     assert SECRET not in block + report_text(known())
     assert "somebody" not in block
-    assert "~/venv/sglang" in block
+    assert "/home/[user]/venv/sglang" in block
     assert block.count("```") == 2
 
 
