@@ -204,20 +204,22 @@ class Session:
         return self._source.skip_to(self._reading.onward(self._source.position))
 
     def _look_around(self) -> list[Record] | None:
-        """Tick, and ask the samplers that are due; None where none of them had anything."""
-        now, before = time.time(), self._tracker.latest
+        """Ask the samplers that are due, and tick; None where nothing came of it."""
+        now = time.time()
         self._ticked_s = now
-        records = self._tracker.feed(Tick(now, None if self._lively else self._source.changed_s)) or None
+        tick = Tick(now, None if self._lively else self._source.changed_s)
+        records = self._tracker.feed(tick) if self._tracker.latest is None else []
+        seen = False
         for k, (sampler, due) in self._samplers.items() if self._source.caught_up else ():
             if time.monotonic() < due:
                 continue
-            latest = self._tracker.latest  # of now where the tick has looked: nothing is looked at twice
-            known = self._tracker.snapshot(now) if latest is None or latest is before else latest
-            found = sampler.sample(known, now)
+            latest = self._tracker.latest  # a second old at most: enough to know where to look
+            found = sampler.sample(self._tracker.snapshot(now) if latest is None else latest, now)
             self._samplers[k] = sampler, time.monotonic() + sampler.interval_s
             if found is not None:
-                records = (records or []) + self._tracker.feed(found)
-        return records
+                seen, records = True, records + self._tracker.feed(found)
+        records += self._tracker.feed(tick)  # what was seen is judged already, and once a second is enough
+        return records if seen or records else None
 
     def _held_back(self, records: list[Record]) -> list[Record]:
         """Keep the backlog's records until it is known which boot is the latest."""
@@ -276,14 +278,20 @@ class Session:
 class Loop:
     """Polls some sessions in turn, and sleeps between, no longer than any of them may."""
 
-    def __init__(self, sessions: Sequence[Session]) -> None:
-        """Take the sessions; their owner closes them."""
+    def __init__(self, sessions: Sequence[Session], *, step_ms: int | None = None) -> None:
+        """Take the sessions; their owner closes them.
+
+        Args:
+            sessions: all that one thread follows.
+            step_ms: half of how late a change may be seen; None for as early as is cheap.
+        """
         from phasetrack.edges.stdin import Pipe
-        from phasetrack.edges.wakeup import Wakeup
+        from phasetrack.edges.wakeup import STEP_MS, Wakeup
 
         self._sessions = sessions
         self._pipes = [session.source for session in sessions if isinstance(session.source, Pipe)]
-        self._wakeup = Wakeup([session.path for session in sessions if not isinstance(session.source, Pipe)])
+        files = [session.path for session in sessions if not isinstance(session.source, Pipe)]
+        self._wakeup = Wakeup(files, STEP_MS if step_ms is None else step_ms)
 
     def poll(self, wait_s: float) -> list[tuple[Session, list[Record]]]:
         """Do for all sessions what ``Session.poll`` does for one."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from phasetrack.core.model import Chunk, Closed
 from phasetrack.edges.follower import Follower
 from phasetrack.edges.pages import LogPages
+from phasetrack.run import Loop
 from phasetrack.views.tui.replay import OpenBoot
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ HZ, SSH_HZ = 4.0, 2.0
 _TICK_S = 1.0
 # The longest wait at a time: leaving the screen waits for it.
 _SLICE_S = 0.2
+# A picture comes four times a second at most: to see a change sooner would only cost.
+_STEP_MS = 100
 # How long a line about the source itself (rotated, truncated) stands on the screen.
 _NOTICE_S = 20.0
 # Bytes of an earlier boot that are read at a time.
@@ -53,6 +56,7 @@ class Watch:
         self._notice = ""
         self._noticed_s = 0.0
         self._session: Session = open_session(say=self._say, tap=self._tap)
+        self._loop = Loop([self._session], step_ms=_STEP_MS)
         followed = isinstance(self._session.source, Follower)
         self.pages = LogPages(path if followed else None)
         if followed:
@@ -78,7 +82,8 @@ class Watch:
         if session.ended:
             time.sleep(min(left_s, _SLICE_S))
         else:
-            self._moved |= bool(session.poll(min(left_s, _SLICE_S))) or self.pages.size() != size
+            [(_, records)] = self._loop.poll(min(left_s, _SLICE_S))
+            self._moved |= bool(records) or self.pages.size() != size
         return self._picture(time.monotonic())
 
     def _picture(self, now: float) -> Snapshot | None:
@@ -136,6 +141,7 @@ class Watch:
     def close(self) -> None:
         """Let the log go."""
         self._session.close()
+        self._loop.close()
         self.pages.close()
 
     def _say(self, what: str) -> None:

@@ -144,8 +144,10 @@ def _with_usual(known: Snapshot, row: PhaseRow, likes: Likes) -> PhaseRow:
         return row
     fast = [one.phase.elapsed_s for one in likes.of(row.phase, row.occurrence, Level.RELEASE) if one.phase.complete]
     usual = expected(likes, row.phase, row.occurrence)
-    row = replace(row, expected=None if usual is None else _rounded(usual))
-    return replace(row, cache=cache_of(known, row, min(fast, default=None)))
+    if usual is not None:
+        row = replace(row, expected=_rounded(usual))
+    cache = cache_of(known, row, min(fast, default=None))
+    return row if cache == row.cache else replace(row, cache=cache)  # copies are most of what a look costs
 
 
 def known_silences(phases: Mapping[str, PhaseInfo], likes: Likes) -> Mapping[str, PhaseInfo]:
