@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _LOOK_S = 10.0
 _LOOKS = 1000
 # States kept: the first after so much work, and never more than so many; then every second one goes.
-_KEEP_AFTER_S = 0.04
+_KEEP_AFTER_S = 0.1
 _KEPT = 96
 
 
