@@ -251,6 +251,16 @@ def test_the_finish_moves_later_only_with_a_reason(changed):
         before = eta.finish_s
 
 
+def test_a_phase_that_outlasts_what_was_told_is_a_reason():
+    one = launch(9)
+    at_s = one.began["warmup"] + 10
+    known, past = polled(one, at_s), Past()
+    told = Told(known.boot, "warmup", known.now_s - 1, 4)
+    eta = estimate(known, past.likes(known, PLAIN), told)[0].eta
+    assert eta.mid_s > 10  # as many like boots took a minute
+    assert eta.why == "Warm-up request lasts longer than was told"
+
+
 def test_a_start_like_all_others_moves_its_finish_hardly_at_all():
     finishes = [known.eta.finish_s for at_s, known in follow(launch(9), PLAIN) if at_s > 20]
     moved = sum(abs(b - a) for a, b in pairwise(finishes))
