@@ -41,6 +41,9 @@ _DROP_AFTER_S = 15.0
 # What nearly every start goes through, while nothing tells what this one will.
 _USUAL = ("dist_init", "target_load", "kv_cache", "target_graph", "http_up", "warmup")
 
+# What ends these is what begins next (the first rank joins; the server is ready): nothing lies between.
+_NO_GAP = {"bootstrap", "warmup"}
+
 # A capture that compiled, or did not, makes the same so much likelier for the next.
 _AGREES = 4.0
 
@@ -110,8 +113,8 @@ def _at_the_begin(known: Snapshot, likes: Likes) -> Forecast | None:
     rows = [row for row in known.phases if row.status is not Status.PENDING]
     if [(row.phase, row.status) for row in rows] != [("bootstrap", Status.RUNNING)]:
         return None
-    pieces = [Piece("bootstrap", likes.body("bootstrap")), Piece("gap bootstrap", likes.gap("bootstrap"))]
-    return Forecast(_range(_sum([*pieces, *_planned(known, rows, likes)], 0.0, 1.0)), None, "bootstrap", 0.0)
+    pieces = [Piece("bootstrap", likes.body("bootstrap")), *_planned(known, rows, likes)]
+    return Forecast(_range(_sum(pieces, 0.0, 1.0)), None, "bootstrap", 0.0)
 
 
 def before_the_log(likes: Likes, spent_s: float) -> Forecast:
@@ -119,7 +122,8 @@ def before_the_log(likes: Likes, spent_s: float) -> Forecast:
     silent = of_seconds(shipped.SILENT_START.typical_s, shipped.SILENT_START.spread)
     pieces = [Piece("silent start", (Part(1.0, silent),), spent_s)]
     for phase in likes.typical() or ("bootstrap", *_USUAL):
-        pieces += [Piece(phase, likes.body(phase)), Piece(f"gap {phase}", likes.gap(phase))]
+        pieces += [Piece(phase, likes.body(phase))]
+        pieces += [] if phase in _NO_GAP else [Piece(f"gap {phase}", likes.gap(phase))]
     return Forecast(_range(_sum(pieces, 0.0, 1.0)), None, "bootstrap", spent_s)
 
 
@@ -157,7 +161,8 @@ class _Running:
             yield Piece(f"gap {row.phase}", gap, self._since(row.ended_s))
             return
         yield from self._inside(row)
-        yield Piece(f"gap {row.phase}", gap)
+        if row.phase not in _NO_GAP:
+            yield Piece(f"gap {row.phase}", gap)
 
     def _since(self, at_s: float | None) -> float:
         return max(self._now - (at_s if at_s is not None else self._now), 0.0)
@@ -267,7 +272,8 @@ def _planned(known: Snapshot, rows: list[PhaseRow], likes: Likes) -> Iterator[Pi
         chance = likes.chance(phase, planned=phase in planned)
         if chance > 0.02:
             yield Piece(phase, _so_far(known, phase, likes.body(phase)), 0.0, chance)
-            yield Piece(f"gap {phase}", likes.gap(phase), 0.0, chance)
+            if phase not in _NO_GAP:
+                yield Piece(f"gap {phase}", likes.gap(phase), 0.0, chance)
 
 
 def _so_far(known: Snapshot, phase: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:

@@ -31,8 +31,9 @@ _FADING = 0.93
 # An observation further from the middle than this factor (in logs) counts as if it stood there: a process that
 # was stopped for a minute must not teach that captures take a minute.
 _OUTLIER = 0.9
-# Stamps have a resolution of one second: nothing shorter can be told apart.
-FLOOR_S = 0.4
+# Stamps have a resolution of one second: nothing shorter can be told apart. What reads as no second took a third of
+# one at most on average, mostly much less (a port is bound in milliseconds), and a start has a dozen such pieces.
+FLOOR_S = 0.25
 _ROUNDING_S = 0.4
 
 _NORMAL = NormalDist()

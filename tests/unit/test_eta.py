@@ -6,10 +6,11 @@ from itertools import pairwise
 import pytest
 
 from phasetrack.core.eta import Past, Told, estimate, known_silences
-from phasetrack.core.forecast import expected
+from phasetrack.core.forecast import _planned, _Running, expected
 from phasetrack.core.likes import Likes
 from phasetrack.core.model import BarRow, Chunk, Outcome, PastBoot, Priors, Status, Tick, VerdictState
 from phasetrack.core.pace import pace
+from phasetrack.core.past import timed_rows
 from phasetrack.core.tracker import Tracker
 from tests.launches import BEGAN_S, Launch, Took, learned, polled
 from tests.talk import args, hear, patterns, recording, recordings, talk
@@ -358,3 +359,20 @@ def test_a_silence_that_like_boots_came_through_here_is_known_from_then_on():
     assert before.long_s < 3000 < after.long_s
     assert after.n == before.n + 1
     assert after.source.startswith("1 like boots on this machine were silent here for up to 50")
+
+
+def test_nothing_lies_between_phases_that_touch():
+    """The processes have started when the first rank joins; the warm-up has ended when the server is ready."""
+    known = polled(launch(9), 20)
+    names = {piece.name for piece in _planned(known, timed_rows(known), Past().likes(known, None))}
+    assert {"warmup", "gap http_up"} <= names
+    assert "gap warmup" not in names
+    running = _Running(known, timed_rows(known), Past().likes(known, None))
+    assert [piece.name for piece in running.pieces()] == ["bootstrap"]
+
+
+def test_what_takes_no_time_adds_none():
+    """A port is bound in milliseconds, and the first request to itself comes after a second's sleep."""
+    likes = Past().likes(polled(launch(9), 20), None)
+    assert expected(likes, "http_up", 1).mid_s < 0.5
+    assert likes.gap("http_up")[0].law.median_s == pytest.approx(1)
