@@ -376,3 +376,9 @@ def test_what_takes_no_time_adds_none():
     likes = Past().likes(polled(launch(9), 20), None)
     assert expected(likes, "http_up", 1).mid_s < 0.5
     assert likes.gap("http_up")[0].law.median_s == pytest.approx(1)
+
+
+def test_how_long_ranks_took_to_join_says_little_of_the_disk():
+    quick, slow = launch(9, dist=1), launch(9, dist=60)
+    mids = [polled(one, one.began["target_load"] + 1).eta.mid_s for one in (quick, slow)]
+    assert mids[0] < mids[1] < 1.9 * mids[0]
