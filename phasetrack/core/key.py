@@ -110,8 +110,8 @@ def likeness(key: BootKey, past: BootKey) -> Level:
     elif past.size == key.size:
         return Level.SIZE
     else:
-        return Level.MACHINE if _same_gpu(key, past) is True else Level.ANY
-    return Level.SIZE if _same_gpu(key, past) is False else level
+        return Level.MACHINE if same_gpu(key, past) is True else Level.ANY
+    return Level.SIZE if same_gpu(key, past) is False else level
 
 
 def _engine_of(key: BootKey) -> str:
@@ -123,8 +123,15 @@ def model_of(key: BootKey) -> str:
     return key.family.partition("|")[0]
 
 
-def _same_gpu(key: BootKey, past: BootKey) -> bool | None:
+def nodes_of(key: BootKey) -> int:
+    """Over how many nodes a boot runs."""
+    return int(key.family.split("|")[2])
+
+
+def same_gpu(key: BootKey, past: BootKey) -> bool | None:
     """Whether two boots ran on the same model of GPU; None where that is not known."""
+    if key.size.rpartition("|")[2] != past.size.rpartition("|")[2]:
+        return False  # Ascend and not
     if key.gpu and past.gpu:
         return key.gpu == past.gpu
     if key.gpu_bytes and past.gpu_bytes:

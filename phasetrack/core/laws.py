@@ -15,7 +15,7 @@ from statistics import NormalDist, fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 # Stratified draws need fewer than independent ones: P10 and P90 of 200 lie within 1 % of those of 10 000.
 DRAWS = 200
@@ -81,7 +81,7 @@ def of_seconds(typical_s: float, spread: float) -> Law:
     return Law(log(max(typical_s, FLOOR_S)), spread)
 
 
-def learn(before: Law, seen: Sequence[Seen], apart: Sequence[float]) -> Law:
+def learn(before: Law, seen: Sequence[Seen], apart: Mapping[int, float]) -> Law:
     """What the next one will take.
 
     Args:
@@ -105,13 +105,13 @@ def _logs(one: Seen, law: Law) -> float:
     return max(law.mu + law.sd * _NORMAL.pdf(a) / tail, log(seconds))
 
 
-def _learn(before: Law, seen: list[tuple[Seen, float]], apart: Sequence[float]) -> Law:
+def _learn(before: Law, seen: list[tuple[Seen, float]], apart: Mapping[int, float]) -> Law:
     nearest = [x for one, x in seen if one.group == 0]
     middle = median(nearest) if len(nearest) >= 3 else None
     within = _within([(one.source, _tame(x, middle) if one.group == 0 else x) for one, x in seen if one.group <= _NEAR])
     spread = _modest(before, seen)
     precision, weighted = spread**-2, before.mu * spread**-2
-    for group, distance in enumerate(apart):
+    for group, distance in apart.items():
         ours = [(one.source, _tame(x, middle) if group == 0 else x) for one, x in seen if one.group == group]
         if not ours:
             continue

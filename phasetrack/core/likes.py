@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from phasetrack.core import shipped
 from phasetrack.core.fixed import Fixed, fixed
-from phasetrack.core.key import Level, billions, cards_of, device, has_own_draft, known_size, likeness
+from phasetrack.core.key import (
+    Level,
+    billions,
+    cards_of,
+    device,
+    has_own_draft,
+    known_size,
+    likeness,
+    nodes_of,
+    same_gpu,
+)
 from phasetrack.core.laws import FLOOR_S, Law, Seen, learn, of_seconds
 from phasetrack.core.past import KNOTS, LEAD, TAIL, kind_of
 from phasetrack.core.plan import number
@@ -27,6 +37,10 @@ if TYPE_CHECKING:
 # HTTP) is alike for every model on it.
 _APART = (0.0, 0.12, 0.35, 0.45, 0.7)
 _APART_OF_MACHINE = (0.0, 0.08, 0.12, 0.15, 0.3, 0.25)
+# Boots on other cards ran on another machine, with another disk: pairs of one size lie as far apart as public boots do
+# (1.4 in their loads, 0.95 in their captures, 0.6 in what the machine decides), twice as far as on the same cards.
+_ELSEWHERE = len(Level)
+_APART_ELSEWHERE, _APART_ELSEWHERE_OF_MACHINE = 1.15, 0.6
 COMPILING = {"target_graph", "draft_graph", "warmup"}
 _OF_MACHINE = {"bootstrap", "http_up", "kv_cache", "draft_kv", "dist_init"}
 
@@ -59,6 +73,7 @@ class OfPhase(NamedTuple):
     level: Level
     boot: PastBoot
     phase: PastPhase
+    elsewhere: bool = False  # on another machine
 
 
 @fixed(frozen=True, slots=True)
@@ -95,9 +110,12 @@ class Likes:
         self.graded = sorted(graded, key=lambda pair: pair[0])  # stable: the newest first within a level
         self._phases: dict[tuple[str, int], list[OfPhase]] = {}
         for level, boot in self.graded:
+            elsewhere = key is not None and level <= Level.SIZE and same_gpu(key, boot.key) is False
             for phase in boot.phases:
-                self._phases.setdefault((phase.phase, phase.occurrence), []).append(OfPhase(level, boot, phase))
+                one = OfPhase(level, boot, phase, elsewhere)
+                self._phases.setdefault((phase.phase, phase.occurrence), []).append(one)
         self._parts: dict[tuple[str, ...], tuple[Part, ...]] = {}
+        self._keyed = key is not None
         self._guess = 0.0 if key is not None else _guess(boots)
 
     def count(self, worst: Level = Level.FAMILY) -> int:
@@ -145,12 +163,23 @@ class Likes:
             known = self._parts[what] = tuple(self._kinds(what[1], int(what[2]), before, measure))
         return known
 
+    def _teaching(self, phase: str, occurrence: int) -> list[OfPhase]:
+        """What past boots teach of a phase.
+
+        Nodes join when the last of them is there: who starts them decides, not the machine. So only the same set-up
+        tells how long several nodes wait for each other, and they tell nothing of how long one takes alone.
+        """
+        if phase != "dist_init" or not self._keyed:
+            return self.of(phase, occurrence)
+        if self.shape.nodes > 1:
+            return self.of(phase, occurrence, Level.FAMILY)
+        return [one for one in self.of(phase, occurrence) if nodes_of(one.boot.key) == 1]
+
     def _kinds(
         self, phase: str, occurrence: int, before: Law, measure: Callable[[PastPhase], tuple[float, bool] | None]
     ) -> Iterator[Part]:
-        apart = _APART_OF_MACHINE if phase in _OF_MACHINE else _APART
-        apart = (apart[0] + self._guess, *apart[1:])
-        seen = list(_observations(self.of(phase, occurrence), measure))
+        apart = self._apart(phase)
+        seen = list(_observations(self._teaching(phase, occurrence), measure))
         laws = [Part(1.0, learn(before, [one for one, _ in seen], apart))]
         marked = "cold" if phase in COMPILING else "warm"
         these = [one for one, cache in seen if cache == marked]
@@ -164,6 +193,14 @@ class Likes:
         yield from (part._replace(weight=part.weight * (1.0 - _SURPRISE)) for part in laws)
         middle = max(before.mu, *(part.law.mu for part in laws)) + _SURPRISE_LATER
         yield Part(_SURPRISE, Law(middle, _SURPRISE_SPREAD))
+
+    def _apart(self, phase: str) -> dict[int, float]:
+        """How far boots of each group lie from this one."""
+        of_machine = phase in _OF_MACHINE
+        apart = dict(enumerate(_APART_OF_MACHINE if of_machine else _APART))
+        apart[Level.EXACT] += self._guess
+        apart[_ELSEWHERE] = _APART_ELSEWHERE_OF_MACHINE if of_machine else _APART_ELSEWHERE
+        return apart
 
     # --- what to expect -----------------------------------------------------------------------------
 
@@ -243,7 +280,8 @@ def _observations(
     for one in ones:
         value = measure(one.phase)
         if value is not None:
-            yield Seen(value[0], int(one.level), one.boot.key.exact, value[1]), kind_of(one.phase.cache)
+            group = _ELSEWHERE if one.elsewhere else int(one.level)
+            yield Seen(value[0], group, one.boot.key.exact, value[1]), kind_of(one.phase.cache)
 
 
 def _cold_share(seen: list[tuple[Seen, str | None]]) -> float:

@@ -7,6 +7,8 @@ import pytest
 
 from phasetrack.core.eta import Past, Told, estimate, known_silences
 from phasetrack.core.forecast import _planned, _Running, expected
+from phasetrack.core.key import key_of_args
+from phasetrack.core.laws import Law, of_seconds
 from phasetrack.core.likes import Likes
 from phasetrack.core.model import BarRow, Chunk, Outcome, PastBoot, Priors, Status, Tick, VerdictState
 from phasetrack.core.pace import pace
@@ -382,3 +384,31 @@ def test_how_long_ranks_took_to_join_says_little_of_the_disk():
     quick, slow = launch(9, dist=1), launch(9, dist=60)
     mids = [polled(one, one.began["target_load"] + 1).eta.mid_s for one in (quick, slow)]
     assert mids[0] < mids[1] < 1.9 * mids[0]
+
+
+def test_boots_on_other_cards_teach_less_than_boots_on_these():
+    known, past = polled(launch(9), 100), learned(launch(shards=2000))
+    here, elsewhere = (
+        Past().likes(known, Priors((replace(past, key=replace(past.key, gpu_bytes=gpu_bytes)),)))
+        for gpu_bytes in (past.key.gpu_bytes, past.key.gpu_bytes // 2)
+    )
+    none = Past().likes(known, None)
+    usual, near, far = (likes.body("target_load")[0].law for likes in (none, here, elsewhere))
+    assert usual.median_s < far.median_s < 800 < near.median_s
+    assert near.sd < far.sd
+
+
+def test_how_long_several_nodes_wait_for_each_other_is_told_by_the_same_set_up_alone():
+    def likes(nodes: int, of: int, **changed: object) -> Likes:
+        args = {"model_path": "/srv/models/DeepSeek-R1", "tp_size": 16, "nnodes": nodes}
+        past = learned(launch())
+        past = replace(past, key=key_of_args({**args, **changed, "nnodes": of}))
+        return Likes(key_of_args(args), args, Priors((past,)))
+
+    def law(known: Likes) -> Law:
+        return known.body("dist_init")[0].law
+
+    assert law(likes(2, 1)) == law(likes(2, 2, model_path="/srv/models/DeepSeek-V3.2")) == of_seconds(5, 1.4)
+    assert law(likes(2, 2)).sd < 0.5
+    assert law(likes(1, 2)) == of_seconds(3.5, 1.2)
+    assert law(likes(1, 1)).sd < 0.5

@@ -51,6 +51,7 @@ def test_another_gpu_makes_boots_alike_in_size_at_most():
     assert likeness(key(gpu="NVIDIA H200"), key(gpu="NVIDIA H100")) is Level.SIZE
     assert likeness(key(gpu_bytes=149 << 30), key(gpu_bytes=85 << 30)) is Level.SIZE
     assert likeness(key(gpu="NVIDIA H200"), key()) is Level.EXACT
+    assert likeness(key(), key(device="npu")) is Level.SIZE  # before a line has told how much memory is free
     small = key(model_path="/srv/models/Llama-3.1-8B", gpu="NVIDIA H200")
     assert likeness(key(gpu="NVIDIA H200"), small) is Level.MACHINE
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from phasetrack.core.laws import DRAWS, Law, Seen, beyond, learn, of_seconds, strata
 
-APART = (0.0, 0.12, 0.35, 0.7)
+APART = {0: 0.0, 1: 0.12, 2: 0.35, 3: 0.7}
 PRIOR = of_seconds(30, 0.8)
 
 
