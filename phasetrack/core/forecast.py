@@ -22,7 +22,7 @@ from phasetrack.core.laws import DRAWS, FLOOR_S, Law, beyond, normal_strata, of_
 from phasetrack.core.likes import COMPILING, Part
 from phasetrack.core.model import Range, Status
 from phasetrack.core.pace import pace
-from phasetrack.core.past import LEAD, TAIL, kind_of, leading_bars, step_names, timed_rows
+from phasetrack.core.past import COLD_FIRST_S, LEAD, TAIL, kind_of, leading_bars, step_names, timed_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +50,11 @@ _NO_GAP = {"bootstrap", "warmup"}
 
 # A capture that compiled, or did not, makes the same so much likelier for the next.
 _AGREES = 4.0
+
+# A capture of so many sizes takes a small part of its time for the first, unless kernels are compiled before it.
+_MANY_SIZES = 4
+# What its first size speaks against becomes so much less likely: its frames can be missing, or another process held it.
+_HARDLY = 0.02
 
 # A phase that has begun proves that these are over, printed or not.
 _RANK_PHASES = ("bootstrap", "download", "dist_init", "target_load", "draft_load", "kv_cache", "draft_kv")
@@ -212,11 +217,13 @@ class _Running:
     def _bar(self, row: PhaseRow, name: str, bar: BarRow) -> Piece:
         parts = self._likes.step(row.phase, row.occurrence, name)
         spent = self._since(bar.began_s)
+        if row.phase in COMPILING:
+            parts = _first_size(parts, leading_bars(row), spent)
         live = None if _is_full(bar) else pace(bar, spent, self._likes.knots(row.phase, row.occurrence, name))
         if live is None:
             return Piece(f"{row.phase} {name}", parts, spent)
         if self._contradicts(parts, live, spent):
-            ratio = live.median_s / parts[0].law.median_s
+            ratio = live.median_s / max(parts, key=lambda part: part.weight).law.median_s
             if self._likes.of(row.phase, row.occurrence):
                 much = f"{ratio:.0f} times slower" if ratio > 1 else f"{1 / ratio:.0f} times faster"
                 self.dropped = f"this bar runs {much} than in earlier boots; their times are left aside"
@@ -255,6 +262,23 @@ class _Running:
             precision += (shared / alone) ** 2
             weighted += shared * max(min(actual - mu, 3 * sd), -3 * sd) / alone**2
         return weighted / precision, precision**-0.5
+
+
+def _first_size(parts: tuple[Part, ...], bars: list[BarRow], spent_s: float) -> tuple[Part, ...]:
+    """Where the first of many sizes takes long, kernels are compiled; later bars find them, as where it did not."""
+    bar = bars[-1]
+    if (bar.total or 0.0) < _MANY_SIZES:
+        return parts
+    filled, empty = 1.0, 1.0
+    if len(bars) > 1:
+        empty = _HARDLY
+    elif bar.done <= 0:
+        first = of_seconds(shipped.FIRST_SIZE.typical_s, shipped.FIRST_SIZE.spread)
+        filled = max(first.survival(spent_s), _HARDLY)
+    elif (bar.curve[0][0] if bar.curve else bar.elapsed_s or spent_s) < COLD_FIRST_S:
+        empty = _HARDLY
+    factor = {None: 1.0, False: filled, True: empty}
+    return tuple(part._replace(weight=part.weight * factor[part.cold]) for part in parts)
 
 
 def _is_full(bar: BarRow) -> bool:

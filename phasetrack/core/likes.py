@@ -67,6 +67,15 @@ class Part(NamedTuple):
     cold: bool | None = None  # of a phase that compiles: with empty caches, or filled ones
 
 
+class Before(NamedTuple):
+    """What is believed of a phase before any boot here; of a capture also by kind."""
+
+    whole: Law
+    filled: Law  # with filled caches
+    empty: Law
+    kinds: bool  # whether these two differ
+
+
 class OfPhase(NamedTuple):
     """One phase of a past boot, with how alike the boot is."""
 
@@ -134,32 +143,38 @@ class Likes:
 
     def body(self, phase: str, occurrence: int = 1) -> tuple[Part, ...]:
         """How long a phase takes."""
-        figure = shipped.figure(phase, self.shape)
-        return self._learned(("body", phase, str(occurrence)), figure.typical_s, figure.spread, _body)
+        return self._learned(("body", phase, str(occurrence)), self._before(phase, 1.0), _body)
 
     def gap(self, phase: str, occurrence: int = 1) -> tuple[Part, ...]:
         """How long it takes from a phase's end to the next begin."""
-        figure = shipped.gap(phase, self.shape)
-        return self._learned(("gap", phase, str(occurrence)), figure.typical_s, figure.spread, _gap)
+        law = of_seconds(*shipped.gap(phase, self.shape)[:2])
+        return self._learned(("gap", phase, str(occurrence)), Before(law, law, law, kinds=False), _gap)
 
     def step(self, phase: str, occurrence: int, name: str) -> tuple[Part, ...]:
         """How long one step of a phase takes."""
-        figure = shipped.figure(phase, self.shape)
         lead, bar, tail = shipped.shares(phase)
-        share = lead if name == LEAD else tail if name == TAIL else bar
-        spread = {LEAD: shipped.LEAD_SPREAD, TAIL: shipped.TAIL_SPREAD}.get(name, figure.spread)
-        return self._learned(("step", phase, str(occurrence), name), figure.typical_s * share, spread, _step(name))
+        before = self._before(phase, bar)
+        if name in {LEAD, TAIL}:  # kernels are compiled inside a bar
+            share, spread = (lead, shipped.LEAD_SPREAD) if name == LEAD else (tail, shipped.TAIL_SPREAD)
+            law = of_seconds(shipped.figure(phase, self.shape).typical_s * share, spread)
+            before = Before(law, law, law, kinds=False)
+        return self._learned(("step", phase, str(occurrence), name), before, _step(name))
+
+    def _before(self, phase: str, share: float) -> Before:
+        """The shipped figures of a share of a phase."""
+        figure = shipped.figure(phase, self.shape)
+        whole = of_seconds(figure.typical_s * share, figure.spread)
+        kinds = shipped.captures(self.shape) if phase == "target_graph" else None
+        if kinds is None:
+            return Before(whole, whole, whole, kinds=False)
+        filled, empty = (of_seconds(one.typical_s * share, one.spread) for one in kinds)
+        return Before(whole, filled, empty, kinds=True)
 
     def _learned(
-        self,
-        what: tuple[str, ...],
-        typical_s: float,
-        spread: float,
-        measure: Callable[[PastPhase], tuple[float, bool] | None],
+        self, what: tuple[str, ...], before: Before, measure: Callable[[PastPhase], tuple[float, bool] | None]
     ) -> tuple[Part, ...]:
         known = self._parts.get(what)
         if known is None:
-            before = of_seconds(typical_s, spread)
             known = self._parts[what] = tuple(self._kinds(what[1], int(what[2]), before, measure))
         return known
 
@@ -176,22 +191,22 @@ class Likes:
         return [one for one in self.of(phase, occurrence) if nodes_of(one.boot.key) == 1]
 
     def _kinds(
-        self, phase: str, occurrence: int, before: Law, measure: Callable[[PastPhase], tuple[float, bool] | None]
+        self, phase: str, occurrence: int, before: Before, measure: Callable[[PastPhase], tuple[float, bool] | None]
     ) -> Iterator[Part]:
         apart = self._apart(phase)
         seen = list(_observations(self._teaching(phase, occurrence), measure))
-        laws = [Part(1.0, learn(before, [one for one, _ in seen], apart))]
+        laws = [Part(1.0, learn(before.whole, [one for one, _ in seen], apart))]
         marked = "cold" if phase in COMPILING else "warm"
         these = [one for one, cache in seen if cache == marked]
         others = [one for one, cache in seen if cache != marked]
         cold = True if marked == "cold" else None
-        if share := _cold_share(seen) if cold else _warm_share(these, others):
+        if share := _cold_share(seen, kinds=before.kinds) if cold else _warm_share(these, others):
             laws = [
-                Part(share, learn(before, these, apart), cold),
-                Part(1.0 - share, learn(before, others, apart), cold and False),
+                Part(share, learn(before.empty, these, apart), cold),
+                Part(1.0 - share, learn(before.filled, others, apart), cold and False),
             ]
         yield from (part._replace(weight=part.weight * (1.0 - _SURPRISE)) for part in laws)
-        middle = max(before.mu, *(part.law.mu for part in laws)) + _SURPRISE_LATER
+        middle = max(before.whole.mu, *(part.law.mu for part in laws)) + _SURPRISE_LATER
         yield Part(_SURPRISE, Law(middle, _SURPRISE_SPREAD))
 
     def _apart(self, phase: str) -> dict[int, float]:
@@ -284,11 +299,12 @@ def _observations(
             yield Seen(value[0], group, one.boot.key.exact, value[1]), kind_of(one.phase.cache)
 
 
-def _cold_share(seen: list[tuple[Seen, str | None]]) -> float:
-    """How likely a capture compiles; 0 where no like boot had to."""
+def _cold_share(seen: list[tuple[Seen, str | None]], *, kinds: bool) -> float:
+    """How likely a phase compiles; 0 where no like boot had to, and none elsewhere is known to have."""
+    near = [cache == "cold" for one, cache in seen if one.group <= Level.FAMILY]
     own = [cache == "cold" for one, cache in seen if one.group == Level.EXACT]
-    if not any(cache == "cold" for one, cache in seen if one.group <= Level.FAMILY):
-        return 0.0
+    if not any(near):
+        return shipped.COLD_SHARE / (1 + len(near)) if kinds else 0.0
     if not own:
         return _COLD_FIRST
     in_a_row = own.index(False) if False in own else len(own)

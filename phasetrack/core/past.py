@@ -36,7 +36,7 @@ _COLD_TIMES = 2.5
 _COLD_READ, _WARM_READ = 0.5, 0.1
 # A capture whose first size took so long, and so many times a later one, most likely compiled kernels first: 43 s
 # against 0.1 s in a recorded cold start; 1 s against 0.1 s warm.
-_COLD_FIRST_S, _COLD_FIRST_TIMES = 8.0, 8.0
+COLD_FIRST_S, _COLD_FIRST_TIMES = 8.0, 8.0
 # Activities that run only where nothing was compiled before.
 _COMPILES = {"deep_gemm", "flashinfer_jit", "nvcc", "jit"}
 _COMPILES_S = 5.0
@@ -245,7 +245,7 @@ def _compiled(known: Snapshot, row: PhaseRow) -> str | None:
     bars = [bar for bar in leading_bars(row) if bar.total and bar.total >= 4 and bar.done > 0]
     if any(_waited_first(bar) for bar in bars):
         return "~cold"
-    full = bars and all(bar.done >= (bar.total or 0.0) for bar in bars)
+    full = bars and all(bar.done >= (bar.total or 0.0) and not _stood(bar) for bar in bars)
     return "~warm" if full and row.status is Status.DONE else None
 
 
@@ -261,9 +261,16 @@ def _waited_first(bar: BarRow) -> bool:
     """Whether the first size took far longer than the later ones."""
     points = [(elapsed, done) for elapsed, done in bar.curve if done > 0]
     first = points[0][0] if points else (bar.elapsed_s or 0.0)
-    if first < _COLD_FIRST_S:
+    if first < COLD_FIRST_S:
         return False
     if len(points) < 2 or bar.elapsed_s is None:
         return True
     later = (bar.elapsed_s - first) / max(bar.done - points[0][1], 1.0)
     return first >= _COLD_FIRST_TIMES * later
+
+
+def _stood(bar: BarRow) -> bool:
+    """Whether one size took far longer than all others together: a process was stopped, which no cache explains."""
+    waits = [late - early for (early, _), (late, _) in pairwise(bar.curve)]
+    longest = max(waits, default=0.0)
+    return longest >= COLD_FIRST_S and 2 * longest > (bar.elapsed_s or 0.0)

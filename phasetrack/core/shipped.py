@@ -10,9 +10,12 @@ the loads only, which read the same files. A load is judged where the size of th
 from __future__ import annotations
 
 from math import exp, log, sqrt
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from phasetrack.core.state import LOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SIZES = ("small", "medium", "large", "huge")
 _OF_SIZE = {
@@ -53,6 +56,15 @@ _PHASES: dict[str, tuple[Figure, Figure, Figure, Figure]] = {
     # kernels compile in the first request: Ascend takes 17-43 s for any size
     "warmup": (Figure(1.6, 0.9, 30), Figure(3, 1.0, 2), Figure(4, 1.0, 0), Figure(5, 1.0, 3)),
 }
+
+# A capture with filled caches and one with empty ones: small models 2-20 s where kernels are compiled already, 32-70 s
+# where not; larger ones 13-40 s, and 219 and 391 s. Ascend compiles in each start: one kind (24-72 s).
+_FILLED = (Figure(9, 0.6, 17), Figure(25, 0.6, 9), Figure(30, 0.6, 8), Figure(36, 0.6, 20))
+_EMPTY = (Figure(45, 0.6, 5), Figure(120, 0.8, 1), Figure(150, 0.8, 0), Figure(200, 0.8, 1))
+# How many starts compile, where nothing is known of the machine: 7 of 25.
+COLD_SHARE = 0.25
+# The first size of a capture takes 0-7 s where kernels are found, 11-114 s where they are compiled.
+FIRST_SIZE = Figure(3.0, 0.8, 18)
 
 _WARMUP_ON_ASCEND = Figure(27, 0.30, 41)
 # A draft of its own loads in seconds; one inside the target's checkpoint reads all of it again (84-174 s).
@@ -103,7 +115,7 @@ def figure(phase: str, shape: Shape) -> Figure:
     if phase == "kv_cache" and shape.engine != SGLANG:
         return _OTHER_KV
     if shape.size == "any":
-        return _blend(phase, shape)
+        return _blend(lambda k: figure(phase, shape._replace(size=SIZES[k])), shape)
     k = SIZES.index(shape.size)
     if phase == "warmup" and shape.ascend:
         return _WARMUP_ON_ASCEND
@@ -117,12 +129,20 @@ def figure(phase: str, shape: Shape) -> Figure:
     return _PHASES.get(phase, (GAP, GAP, GAP, GAP))[k]
 
 
-def _blend(phase: str, shape: Shape) -> Figure:
+def captures(shape: Shape) -> tuple[Figure, Figure] | None:
+    """The figures of a capture with filled caches and with empty ones; None where it is of one kind."""
+    if shape.engine != SGLANG or shape.ascend:
+        return None
+    if shape.size == "any":
+        return _blend(_FILLED.__getitem__, shape), _blend(_EMPTY.__getitem__, shape)
+    k = SIZES.index(shape.size)
+    return _FILLED[k], _EMPTY[k]
+
+
+def _blend(of_size: Callable[[int], Figure], shape: Shape) -> Figure:
     """One wide figure for a start of unknown size."""
     ones = [
-        (weight, figure(phase, shape._replace(size=size)))
-        for size, weight in zip(SIZES, _likely(shape.cards), strict=True)
-        if weight
+        (weight, of_size(SIZES.index(size))) for size, weight in zip(SIZES, _likely(shape.cards), strict=True) if weight
     ]
     middle = sum(weight * log(one.typical_s) for weight, one in ones)
     square = sum(weight * (one.spread**2 + (log(one.typical_s) - middle) ** 2) for weight, one in ones)

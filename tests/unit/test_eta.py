@@ -6,10 +6,10 @@ from itertools import pairwise
 import pytest
 
 from phasetrack.core.eta import Past, Told, estimate, known_silences
-from phasetrack.core.forecast import _planned, _Running, expected
+from phasetrack.core.forecast import _first_size, _planned, _Running, expected
 from phasetrack.core.key import key_of_args
 from phasetrack.core.laws import Law, of_seconds
-from phasetrack.core.likes import Likes
+from phasetrack.core.likes import Likes, Part
 from phasetrack.core.model import BarRow, Chunk, Outcome, PastBoot, Priors, Status, Tick, VerdictState
 from phasetrack.core.pace import pace
 from phasetrack.core.past import timed_rows
@@ -178,7 +178,8 @@ def test_longer_than_all_like_boots_is_overdue_and_no_number():
 def test_a_first_start_is_overdue_only_beyond_nearly_all_that_is_known():
     one = launch(9, silent=3000)
     assert polled(one, 400).eta.basis == "prior"
-    assert polled(one, 1000).eta.basis == "overdue"
+    assert polled(one, 1000).eta.basis == "prior"  # users tell of captures of 15 to 20 minutes
+    assert polled(one, 2000).eta.basis == "overdue"
 
 
 def test_a_bar_that_stands_adds_what_it_stood_and_says_nothing_of_the_items_to_come():
@@ -412,3 +413,28 @@ def test_how_long_several_nodes_wait_for_each_other_is_told_by_the_same_set_up_a
     assert law(likes(2, 2)).sd < 0.5
     assert law(likes(1, 2)) == of_seconds(3.5, 1.2)
     assert law(likes(1, 1)).sd < 0.5
+
+
+def test_a_first_start_whose_first_size_stands_is_told_as_one_that_compiles():
+    one = launch(9, silent=300)
+    begun = one.began["target_graph"]
+    early, later = (polled(one, begun + after_s).eta.phase_left for after_s in (2, 40))
+    assert later.mid_s > 2 * early.mid_s
+    for after_s in (40, 100, 200, 300):
+        eta = polled(one, begun + after_s).eta
+        assert eta.low_s <= one.ready_s - begun - after_s <= eta.high_s
+
+
+def test_a_first_size_that_took_no_time_found_its_kernels_and_so_do_later_bars():
+    cold, warm = Part(0.5, of_seconds(200, 0.8), cold=True), Part(0.5, of_seconds(30, 0.6), cold=False)
+
+    def weights(*bars: BarRow, spent_s: float) -> list[float]:
+        return [part.weight for part in _first_size((cold, warm), list(bars), spent_s)]
+
+    stands = BarRow("sizes", 0, 36, "graphs", 0.0, 0.0, 0.0, None)
+    moves = replace(stands, done=2, elapsed_s=3.0, curve=((2.0, 1.0), (3.0, 2.0)))
+    assert weights(stands, spent_s=0) == [0.5, 0.5]
+    assert weights(stands, spent_s=30) == [0.5, pytest.approx(0.01)]
+    assert weights(moves, spent_s=3) == [pytest.approx(0.01), 0.5]
+    assert weights(moves, stands, spent_s=30) == [pytest.approx(0.01), 0.5]
+    assert weights(replace(stands, total=2), spent_s=30) == [0.5, 0.5]  # its first size is half of it
