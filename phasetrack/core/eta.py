@@ -142,12 +142,22 @@ def withheld(known: Snapshot) -> Snapshot:
 def _with_usual(known: Snapshot, row: PhaseRow, likes: Likes) -> PhaseRow:
     if row.phase in _NO_ROW or row.status is Status.SKIPPED:
         return row
-    fast = [one.phase.elapsed_s for one in likes.of(row.phase, row.occurrence, Level.RELEASE) if one.phase.complete]
-    usual = expected(likes, row.phase, row.occurrence)
+    usual, fastest_s = _usual(likes, row.phase, row.occurrence)
     if usual is not None:
-        row = replace(row, expected=_rounded(usual))
-    cache = cache_of(known, row, min(fast, default=None))
+        row = replace(row, expected=usual)
+    cache = cache_of(known, row, fastest_s)
     return row if cache == row.cache else replace(row, cache=cache)  # copies are most of what a look costs
+
+
+def _usual(likes: Likes, phase: str, occurrence: int) -> tuple[Range | None, float | None]:
+    """What a phase usually takes, and the least that the same boot took; worked out once for the same past."""
+    known = likes.usual.get((phase, occurrence))
+    if known is None:
+        fast = [one.phase.elapsed_s for one in likes.of(phase, occurrence, Level.RELEASE) if one.phase.complete]
+        found = expected(likes, phase, occurrence)
+        known = None if found is None else _rounded(found), min(fast, default=None)
+        likes.usual[phase, occurrence] = known
+    return known
 
 
 def known_silences(phases: Mapping[str, PhaseInfo], likes: Likes) -> Mapping[str, PhaseInfo]:

@@ -31,7 +31,7 @@ from phasetrack.core.plan import number
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from phasetrack.core.model import BootKey, PastBoot, PastPhase, Priors, Value
+    from phasetrack.core.model import BootKey, PastBoot, PastPhase, Priors, Range, Value
 
 # How far boots of each level lie from this one, in log-seconds. What the machine decides (imports, joining,
 # HTTP) is alike for every model on it.
@@ -124,6 +124,7 @@ class Likes:
                 one = OfPhase(level, boot, phase, elsewhere)
                 self._phases.setdefault((phase.phase, phase.occurrence), []).append(one)
         self._parts: dict[tuple[str, ...], tuple[Part, ...]] = {}
+        self.usual: dict[tuple[str, int], tuple[Range | None, float | None]] = {}  # of a phase; for eta to remember
         self._keyed = key is not None
         self._guess = 0.0 if key is not None else _guess(boots)
 
