@@ -25,6 +25,8 @@ CHUNK_BYTES = 384 << 10
 # glibc gives a block of this size back to the kernel, and from then on keeps smaller ones for itself: else it would ask
 # for the pages of every chunk anew, 0.4 s a gigabyte. They are never written, so never there.
 _KEPT_BYTES = 8 << 20
+# A serving line is a tenth of this.
+_END_BYTES = 4 << 10
 # Enough to tell an archive from a log; a recording's header is one line.
 _HEAD_BYTES = 64 * 1024
 # First bytes that only an archive has; anything else is not worth the import that tells more.
@@ -176,13 +178,22 @@ def _stored(fd: int, path: str, position: int = 0) -> Iterator[Chunk | Gap]:
             start = next_data(fd, position)
             if start > position:
                 yield Gap(start - position, hole=True)
-            data = os.pread(fd, CHUNK_BYTES, start)
+            data = read_lines(fd, start)
             if not data:
                 return
             yield Chunk(data)
             position = start + len(data)
     except OSError as fault:
         raise source_error(path, fault) from None
+
+
+def read_lines(fd: int, position: int) -> bytes:
+    """Read a chunk that ends with a line, if there is one that ends near: a cut line must be copied with what follows.
+
+    To look before reading takes 2 µs, to copy a chunk 25.
+    """
+    ahead = os.pread(fd, _END_BYTES, position + CHUNK_BYTES - _END_BYTES)
+    return os.pread(fd, CHUNK_BYTES - _END_BYTES + (ahead.rfind(b"\n") + 1 or len(ahead)), position)
 
 
 def _turned(fd: int, path: str) -> Iterator[Chunk]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from phasetrack.core.model import Chunk, Gap
-from phasetrack.edges.file import CHUNK_BYTES, next_data
+from phasetrack.edges.file import next_data, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +61,7 @@ def chunks_of(fd: int, reading: Reading, serves: Callable[[], bool]) -> Iterator
         position = reading.onward(start) if serves() else start
         if position > start:
             yield Gap(position - start)
-        data = os.pread(fd, CHUNK_BYTES, position)
+        data = read_lines(fd, position)
         if not data:
             return
         yield Chunk(data)
