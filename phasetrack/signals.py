@@ -5,6 +5,7 @@ Imports next to nothing: it is there before anything else is imported, which tak
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -66,6 +67,7 @@ def end(code: int | str | None) -> NoReturn:
     """Exit; after a signal with its code, and at once: whoever is told to end does not wait for threads."""
     if not _received:
         _take(signal.SIG_DFL)  # the answer is out: who ends us now takes nothing from it
+        gc.freeze()  # Python looks for garbage once more, 19 ms: all goes with the process
         sys.exit(code)
     _take(signal.SIG_IGN)
     signal.setitimer(signal.ITIMER_REAL, 0)
