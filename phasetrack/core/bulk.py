@@ -9,7 +9,8 @@ How it is fast (``tests/bench``, 1 GiB): ``re`` steps over ``.`` twice to ten ti
 a carriage return or a NUL. ``LINES`` lines are taken at a time, which saves counting them, and no more are tried where
 fewer bytes are left than the last ones had. They are of one hour, for what is equal is compared faster than it is read.
 Of a stamp's digits only the places are looked at. An alternative is cheap where its first letter decides: each message
-is tried with its line end behind it, and only then with what else may stand there.
+is tried with its line end behind it, and only then with what else may stand there. Ranks that say more are tried first,
+and where one of them says all, the usual lines stand before all others, with no choice within.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class BulkRuns:
 
     def step(self, buffer: bytes, position: int) -> tuple[int, int] | None:
         """Answer where the run that begins at a line's begin ends, and how many lines it has; None for no run."""
-        if self._many is _NEVER and not self._is_worth_it(len(buffer) - position):
+        if self._many is _NEVER and not self._is_worth_it(buffer, position):
             return None
         if buffer is not self._buffer:
             self._look(buffer)
@@ -80,11 +81,15 @@ class BulkRuns:
             end = buffer.rfind(b"\n", position, end) + 1 or position
         return (end, lines) if lines else None
 
-    def _is_worth_it(self, size: int) -> bool:
+    def _is_worth_it(self, buffer: bytes, position: int) -> bool:
         """Compile, unless that would take longer than reading so few lines one by one."""
-        if not self._messages or size < _WORTH_BYTES:
+        if not self._messages or len(buffer) - position < _WORTH_BYTES:
             return False
-        self._many, self._some = _compiled(self._messages, self._ranks)
+        near = buffer[position : position + _WORTH_BYTES]
+        said = {rank: near.count(f" {rank}] ".encode()) for rank in self._ranks}
+        ranks = tuple(sorted(said, key=lambda rank: -said[rank]))
+        saying = sum(map(bool, said.values()))
+        self._many, self._some = _compiled(self._messages, ranks, saying if saying < 2 else None)
         return True
 
     def _look(self, buffer: bytes) -> None:
@@ -101,7 +106,10 @@ class BulkRuns:
 
 
 @lru_cache(maxsize=64)
-def _compiled(messages: tuple[str, ...], ranks: tuple[str, ...]) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+def _compiled(
+    messages: tuple[str, ...], ranks: tuple[str, ...], only: int | None
+) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Compile the expressions of many lines and of some; ``only`` is 1 where the first rank says all, 0 where none."""
     every = [f"(?:{_seen_so(message)})" for message in messages]
     worded = [text for text, message in zip(every, messages, strict=True) if message[:1].isalpha()]
     other = [text for text in every if text not in worded]
@@ -109,7 +117,10 @@ def _compiled(messages: tuple[str, ...], ranks: tuple[str, ...]) -> tuple[re.Pat
     hour, tags = r"\n20..-..-.. ..:", ["]", *(f" {re.escape(rank)}]" for rank in ranks)]
     plain = "|".join(rf"{text}\n" for text in named)  # no branch left but those that their first letters decide
     line = rf"(?:{'|'.join(tags)}) (?:{'|'.join([*named, *other])})(?:\n|,? *\n)"
-    many = "|".join([*(f"{tag} (?:{plain})" for tag in tags[:_PLAIN]), line])
+    usual: list[str] = []
+    if only is not None and len(worded) > 1 and other:
+        usual = [f"{tags[only]} {worded[0]}", f"] {named[len(worded)]}", f"{tags[only]} {worded[1]}"]
+    many = "|".join([*(rf"{text}\n" for text in usual), *(f"{tag} (?:{plain})" for tag in tags[:_PLAIN]), line])
     of_an_hour = rf"(?=({hour}))(?:\1..:..(?:{many})){{{LINES}}}+"
     return re.compile(of_an_hour.encode()), re.compile(f"(?>(?:{hour}..:..{line})+)".encode())
 
