@@ -215,7 +215,7 @@ def test_a_stop_that_cannot_be_caught_does_not_lose_the_terminals_settings(start
     assert screen.is_restored
 
 
-@pytest.mark.parametrize("sizes", [[(40, 10), (250, 60), (80, 24)], [(10, 3), (1, 1), (120, 40)]])
+@pytest.mark.parametrize("sizes", [[(40, 10), (250, 60), (80, 24)], [*[(10, 3), (1, 1)] * 8, (120, 40)]])
 def test_any_resize_is_survived(start: Start, log: Path, sizes: list[tuple[int, int]]) -> None:
     screen = start.tail(str(log), columns=80, rows=24)
     screen.until("STARTING")

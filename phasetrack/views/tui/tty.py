@@ -7,11 +7,15 @@ drops): a write that fails for that reason must not end in a traceback or block 
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING, TextIO
 
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Resize
+from textual.geometry import Size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,8 +94,16 @@ class TtyDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         """Take the terminal."""
         super().start_application_mode()  # type: ignore[no-untyped-call] # Textual's
+        loop = asyncio.get_running_loop()
+        signal.signal(signal.SIGWINCH, lambda *_: loop.call_soon_threadsafe(self._resize))
         self._is_taken = True
         self.write(_SAVE_TITLE)
+
+    def _resize(self) -> None:
+        """Tell the size of now. Textual's handler reads it itself, and one that is interrupted tells the old one last."""
+        if not self._in_band_window_resize:
+            size = Size(*self._get_terminal_size())
+            self._app.post_message(Resize(size, size))
 
     def stop_application_mode(self) -> None:
         """Give it back as it was."""
