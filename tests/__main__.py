@@ -15,14 +15,14 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 
-# From the quickest to answer to the slowest.
+# From the quickest to answer to the slowest. Many tests wait for a process or a clock: three at a time on two cores.
 CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("format", ("ruff", "format", "--check", "--quiet", ".")),
     ("lint", ("ruff", "check", "--output-format", "concise", "--quiet", ".")),
     ("layers", ("lint-imports",)),
     ("types", ("mypy",)),
     ("patterns", ("phasetrack", "patterns", "check")),
-    ("tests", ("pytest", "-n", "2", "--dist", "worksteal", "--quiet", "--no-header", "--color=no")),
+    ("tests", ("pytest", "-n", "3", "--dist", "worksteal", "--quiet", "--no-header", "--color=no")),
 )
 
 

@@ -16,7 +16,7 @@ from tests.property.logs import TRACEBACK
 from tests.talk import patterns, pieces
 
 SLOW = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

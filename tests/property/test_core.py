@@ -118,7 +118,7 @@ def told(heard: Heard) -> list[object]:
     return [{key: row.get(key) for key in kept} for row in rows]
 
 
-@settings(SLOW, max_examples=60)
+@settings(SLOW, max_examples=40)
 @given(st.data())
 def test_ranks_interleaved_otherwise_give_the_same_phases_times_and_progress(data):
     """Each rank's own order is kept, and untagged text stays behind its record."""
@@ -163,7 +163,7 @@ def views(heard: Heard) -> None:
     records(heard)
 
 
-@settings(SLOW, max_examples=400)
+@settings(SLOW, max_examples=150)
 @given(st.lists(BITS | st.binary(max_size=12), max_size=24).map(b"".join))
 @example(b"[2026-11-30 15:42:22 TP" + b"9" * 5000 + b"] x\n")
 @example(b"[9999-12-31 23:59:59] Init torch distributed begin.\n  0%|  | 0/3 [9999:00:00<?, ?it/s]\n")
@@ -173,7 +173,7 @@ def test_feed_never_raises_and_every_view_can_show_what_came_of_it(data):
     views(hear(data, open_end=True))
 
 
-@settings(SLOW, max_examples=80)
+@settings(SLOW, max_examples=50)
 @given(names, st.data())
 def test_feed_never_raises_on_a_log_that_was_damaged(name, data):
     """Cut short, bits turned, spliced with another, holed with NUL."""
@@ -235,7 +235,7 @@ def test_the_answer_at_a_line_of_the_whole_log_is_that_of_the_lines_until_there(
 # --- what is no log ----------------------------------------------------------------------------------
 
 
-@settings(SLOW, max_examples=100)
+@settings(SLOW, max_examples=50)
 @given(st.text(max_size=400) | st.binary(max_size=400).map(lambda data: data.decode("latin-1")))
 def test_a_text_that_is_no_log_has_no_start_up(text):
     heard = hear(text.encode("utf-8", "replace"))
@@ -272,7 +272,7 @@ SERVING = st.lists(
 )
 
 
-@settings(SLOW, max_examples=60)
+@settings(SLOW, max_examples=40)
 @given(SERVING, st.lists(st.integers(0, 6000), max_size=6))
 def test_lines_that_are_stepped_over_move_the_time_as_if_each_had_been_read(lines, cuts):
     """Whatever was swallowed with its neighbours, however the bytes came in."""
