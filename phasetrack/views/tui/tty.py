@@ -100,7 +100,7 @@ class TtyDriver(LinuxDriver):
         self.write(_SAVE_TITLE)
 
     def _resize(self) -> None:
-        """Tell the size of now. Textual's handler reads it itself, and one that is interrupted tells the old one last."""
+        """Tell the size of now. Textual's own handler reads it, and one that is interrupted tells the old one last."""
         if not self._in_band_window_resize:
             size = Size(*self._get_terminal_size())
             self._app.post_message(Resize(size, size))
