@@ -6,6 +6,7 @@ import os
 import time
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 from phasetrack.core.again import Again
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 _REST_S = 10.0
 # How soon a tail notices that its reader has gone (``… | grep -m1 ready``).
 _GLANCE_S = 1.0
+# Who has just looked, and found nothing new, sleeps before looking again.
+_JUST_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,45 +281,53 @@ class Session:
 class Loop:
     """Polls some sessions in turn, and sleeps between, no longer than any of them may."""
 
-    def __init__(self, sessions: Sequence[Session], *, step_ms: int | None = None) -> None:
+    def __init__(self, sessions: Sequence[Session], *, woken: bool = True) -> None:
         """Take the sessions; their owner closes them.
 
         Args:
             sessions: all that one thread follows.
-            step_ms: half of how late a change may be seen; None for as early as is cheap.
+            woken: by a change of a file. To wait for one looks 33 times a second: too dear for who needs no haste.
         """
         from phasetrack.edges.stdin import Pipe
-        from phasetrack.edges.wakeup import STEP_MS, Wakeup
+        from phasetrack.edges.wakeup import Wakeup
 
         self._sessions = sessions
         self._pipes = [session.source for session in sessions if isinstance(session.source, Pipe)]
         files = [session.path for session in sessions if not isinstance(session.source, Pipe)]
-        self._wakeup = Wakeup(files, STEP_MS if step_ms is None else step_ms)
+        self._wakeup = Wakeup(files) if woken else None
+        self._calm_s = -inf  # when nothing was new
 
     def poll(self, wait_s: float) -> list[tuple[Session, list[Record]]]:
         """Do for all sessions what ``Session.poll`` does for one."""
-        until = time.monotonic() + wait_s
+        began = now = time.monotonic()
+        if wait_s > _JUST_S > now - self._calm_s:
+            self._sleep(min([wait_s, *(session.due_s() for session in self._sessions)]))
         while True:
             steps = [(session, *session.step()) for session in self._sessions]
-            left = until - time.monotonic()
-            if left <= 0 or any(moved for _, moved, _ in steps) or all(session.ended for session in self._sessions):
+            now, moved = time.monotonic(), any(moved for _, moved, _ in steps)
+            self._calm_s = -inf if moved else now
+            left = began + wait_s - now
+            if left <= 0 or moved or all(session.ended for session in self._sessions):
                 return [(session, records) for session, _, records in steps]
             self._sleep(min([left, *(session.due_s() for session in self._sessions)]))
 
     def _sleep(self, wait_s: float) -> None:
         from phasetrack.edges.stdin import wait_any
-        from phasetrack.edges.wakeup import BLIND_LOOK_S
+        from phasetrack.edges.wakeup import BLIND_LOOK_S, LOOK_S
 
         going = [pipe for pipe in self._pipes if pipe.ended is None]
-        if not going:
-            self._wakeup.sleep(wait_s)
-        else:
+        if going:
             only = len(self._pipes) == len(self._sessions)
             wait_any(going, wait_s if only else min(wait_s, BLIND_LOOK_S))
+        elif self._wakeup is not None:
+            self._wakeup.sleep(wait_s)
+        else:
+            time.sleep(min(wait_s, LOOK_S))
 
     def close(self) -> None:
         """Stop watching."""
-        self._wakeup.close()
+        if self._wakeup is not None:
+            self._wakeup.close()
 
 
 class Teller:

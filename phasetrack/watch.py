@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 HZ, SSH_HZ = 4.0, 2.0
 _TICK_S = 1.0
 # The longest wait at a time: leaving the screen waits for it.
-_SLICE_S = 0.2
-# A picture comes four times a second at most: to see a change sooner would only cost.
-_STEP_MS = 100
+_SLICE_S = 0.25
 # How long a line about the source itself (rotated, truncated) stands on the screen.
 _NOTICE_S = 20.0
 # Bytes of an earlier boot that are read at a time.
@@ -56,7 +54,7 @@ class Watch:
         self._notice = ""
         self._noticed_s = 0.0
         self._session: Session = open_session(say=self._say, tap=self._tap)
-        self._loop = Loop([self._session], step_ms=_STEP_MS)
+        self._loop = Loop([self._session], woken=False)  # a picture comes four times a second at most
         followed = isinstance(self._session.source, Follower)
         self.pages = LogPages(path if followed else None)
         if followed:

@@ -144,39 +144,45 @@ class Likes:
 
     def body(self, phase: str, occurrence: int = 1) -> tuple[Part, ...]:
         """How long a phase takes."""
-        return self._learned(("body", phase, str(occurrence)), self._before(phase, 1.0), _body)
+        return self._learned(("body", phase, str(occurrence)), lambda: self._before(phase, 1.0), _body)
 
     def gap(self, phase: str, occurrence: int = 1) -> tuple[Part, ...]:
         """How long it takes from a phase's end to the next begin."""
-        law = of_seconds(*shipped.gap(phase, self.shape)[:2])
-        return self._learned(("gap", phase, str(occurrence)), Before(law, law, law, kinds=False), _gap)
+        return self._learned(("gap", phase, str(occurrence)), lambda: _one_kind(shipped.gap(phase, self.shape)), _gap)
 
     def step(self, phase: str, occurrence: int, name: str) -> tuple[Part, ...]:
         """How long one step of a phase takes."""
+        what = ("step", phase, str(occurrence), name)
+        return self._learned(what, lambda: self._before_step(phase, name), _step(name))
+
+    def _before_step(self, phase: str, name: str) -> Before:
+        """The shipped figures of one step."""
         lead, bar, tail = shipped.shares(phase)
-        before = self._before(phase, bar)
-        if name in {LEAD, TAIL}:  # kernels are compiled inside a bar
-            share, spread = (lead, shipped.LEAD_SPREAD) if name == LEAD else (tail, shipped.TAIL_SPREAD)
-            law = of_seconds(shipped.figure(phase, self.shape).typical_s * share, spread)
-            before = Before(law, law, law, kinds=False)
-        return self._learned(("step", phase, str(occurrence), name), before, _step(name))
+        if name not in {LEAD, TAIL}:  # kernels are compiled inside a bar
+            return self._before(phase, bar)
+        share, spread = (lead, shipped.LEAD_SPREAD) if name == LEAD else (tail, shipped.TAIL_SPREAD)
+        figure = shipped.figure(phase, self.shape)
+        return _one_kind(figure._replace(typical_s=figure.typical_s * share, spread=spread))
 
     def _before(self, phase: str, share: float) -> Before:
         """The shipped figures of a share of a phase."""
         figure = shipped.figure(phase, self.shape)
-        whole = of_seconds(figure.typical_s * share, figure.spread)
+        whole = figure._replace(typical_s=figure.typical_s * share)
         kinds = shipped.captures(self.shape) if phase == "target_graph" else None
         if kinds is None:
-            return Before(whole, whole, whole, kinds=False)
+            return _one_kind(whole)
         filled, empty = (of_seconds(one.typical_s * share, one.spread) for one in kinds)
-        return Before(whole, filled, empty, kinds=True)
+        return _one_kind(whole)._replace(filled=filled, empty=empty, kinds=True)
 
     def _learned(
-        self, what: tuple[str, ...], before: Before, measure: Callable[[PastPhase], tuple[float, bool] | None]
+        self,
+        what: tuple[str, ...],
+        before: Callable[[], Before],
+        measure: Callable[[PastPhase], tuple[float, bool] | None],
     ) -> tuple[Part, ...]:
         known = self._parts.get(what)
         if known is None:
-            known = self._parts[what] = tuple(self._kinds(what[1], int(what[2]), before, measure))
+            known = self._parts[what] = tuple(self._kinds(what[1], int(what[2]), before(), measure))
         return known
 
     def _teaching(self, phase: str, occurrence: int) -> list[OfPhase]:
@@ -288,6 +294,11 @@ def _step(name: str) -> Callable[[PastPhase], tuple[float, bool] | None]:
         return None if found is None else (found.elapsed_s, found.complete)
 
     return measure
+
+
+def _one_kind(figure: shipped.Figure) -> Before:
+    law = of_seconds(figure.typical_s, figure.spread)
+    return Before(law, law, law, kinds=False)
 
 
 def _observations(

@@ -19,21 +19,15 @@ if TYPE_CHECKING:
 # How long a follower may sleep between two looks where it is woken, and where it is not.
 LOOK_S = 0.25
 BLIND_LOOK_S = 0.08
-# watchfiles looks at its queue this often; a change is told after two looks without another. Each look costs 55 us.
-STEP_MS = 30
+# watchfiles looks at its queue this often; a change is told after two looks without another.
+_STEP_MS = 30
 
 
 class Wakeup:
     """Watches the directories of some logs."""
 
-    def __init__(self, logs: Iterable[str], step_ms: int = STEP_MS) -> None:
-        """Name the logs; the watch begins with the first sleep.
-
-        Args:
-            logs: their paths.
-            step_ms: half of how late a change may be told.
-        """
-        self._step_ms = step_ms
+    def __init__(self, logs: Iterable[str]) -> None:
+        """Name the logs; the watch begins with the first sleep."""
         self._directories = {str(Path(log).absolute().parent) for log in logs}
         self._watch: RustNotify | None = None
         self._began = False
@@ -47,9 +41,9 @@ class Wakeup:
             time.sleep(min(wait_s, BLIND_LOOK_S))
             return
         left_ms = int(1000 * min(wait_s, LOOK_S))
-        if left_ms <= self._step_ms:
+        if left_ms <= _STEP_MS:
             time.sleep(max(wait_s, 0.0))
-        elif self._watch.watch(2 * self._step_ms, self._step_ms, left_ms, None) == "signal":
+        elif self._watch.watch(2 * _STEP_MS, _STEP_MS, left_ms, None) == "signal":
             raise KeyboardInterrupt
 
     def _start(self) -> RustNotify | None:

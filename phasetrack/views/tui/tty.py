@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import sys
+import threading
+import time
 from typing import TYPE_CHECKING, TextIO
 
+from textual.constants import ESCAPE_DELAY
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Resize
 from textual.geometry import Size
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 TTY = "/dev/tty"
+# Textual waits so long for a key; a wait that was interrupted by one is shorter.
+_WAIT_S = 0.09
 _SAVE_TITLE, _RESTORE_TITLE = "\x1b[22;0t", "\x1b[23;0t"
 
 
@@ -58,6 +64,48 @@ class Surface:
             self.is_gone = True
 
 
+class Stop(threading.Event):
+    """Tells the thread that reads keys to end; and lets it sleep until there is a key.
+
+    Textual's loop asks for it and then waits a tenth of a second for a key, over and over: a fifth of all that a quiet
+    screen costs. Once some such waits have passed, so that a lone escape is known for one, the thread waits here.
+    """
+
+    def __init__(self) -> None:
+        """Let nobody sleep yet."""
+        super().__init__()
+        self._sleeper: threading.Thread | None = None
+        self._keys = -1
+        self._asked_s = self._idle_s = 0.0
+        self._woken, self._wake = os.pipe()
+
+    def let_sleep(self, keys: int) -> None:
+        """Let the calling thread sleep until ``keys`` can be read."""
+        self._sleeper, self._keys, self._idle_s = threading.current_thread(), keys, 0.0
+
+    def is_set(self) -> bool:
+        """Whether to end; only the thread that may sleep does so first."""
+        if threading.current_thread() is self._sleeper and not super().is_set():
+            now = time.monotonic()
+            took_s, self._asked_s = now - self._asked_s, now
+            self._idle_s = self._idle_s + took_s if _WAIT_S < took_s < 2 * _WAIT_S else 0.0
+            if self._idle_s > 2 * ESCAPE_DELAY + _WAIT_S:
+                select.select([self._keys, self._woken], [], [])
+                self._idle_s, self._asked_s = 0.0, time.monotonic()
+        return super().is_set()
+
+    def set(self) -> None:
+        """End it."""
+        super().set()
+        os.write(self._wake, b"x")
+
+    def clear(self) -> None:
+        """Let another thread read keys."""
+        while select.select([self._woken], [], [], 0)[0]:
+            os.read(self._woken, 64)
+        super().clear()
+
+
 class TtyDriver(LinuxDriver):
     """Textual's driver on the controlling terminal."""
 
@@ -72,6 +120,7 @@ class TtyDriver(LinuxDriver):
             self.fileno = os.open(TTY, os.O_RDWR | os.O_NOCTTY)
             self.input_tty = True
 
+        self._stop = self.exit_event = Stop()
         self._is_taken = False
 
     @property
@@ -101,7 +150,7 @@ class TtyDriver(LinuxDriver):
 
     def _resize(self) -> None:
         """Tell the size of now. Textual's own handler reads it, and one that is interrupted tells the old one last."""
-        if not self._in_band_window_resize:
+        if not getattr(self, "_in_band_window_resize", False):
             size = Size(*self._get_terminal_size())
             self._app.post_message(Resize(size, size))
 
@@ -123,6 +172,7 @@ class TtyDriver(LinuxDriver):
 
     def _run_input_thread(self) -> None:
         """Read keys until the end; a terminal that cannot be read any more is a hang-up."""
+        self._stop.let_sleep(self.fileno)
         try:
             self.run_input_thread()
         except OSError:
