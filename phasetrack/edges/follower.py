@@ -95,6 +95,7 @@ class Follower:
         self._backlog = 0  # bytes that stood there before we came
         self._mtime_ns = 0
         self._head = self._tail = b""
+        self._calm: Facts | None = None  # of the file at the last look, where nothing was new
         found = self._open()
         if found is not None:
             self._position, self._backlog = position, found.size
@@ -118,6 +119,8 @@ class Follower:
 
     def read(self, limit: int = 8 * CHUNK_BYTES) -> Iterator[Chunk | Gap]:
         """Look once, and yield what is new, about ``limit`` bytes of it. Nothing yielded: nothing new."""
+        if self._calm is not None and self._stands_still(self._calm):
+            return
         held = None if self._fd is None else _facts(os.fstat(self._fd))
         there = self._there(held)
         act = decide(held, there, self._position)
@@ -129,6 +132,15 @@ class Follower:
         yield from self._do(act, limit)
         if act in {Act.WAIT, Act.LOST}:
             self.caught_up = True
+        self._calm = there if act is Act.WAIT and there == held else None
+
+    def _stands_still(self, calm: Facts) -> bool:
+        """Whether the path leads to the file that is held, and nothing of it has changed: most looks find that."""
+        try:
+            there = os.stat(self.path)  # noqa: PTH116
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino, there.st_size, there.st_mtime_ns) == calm
 
     def skip_to(self, position: int) -> Gap | None:
         """Leave out what stands before ``position``; None where that was read already."""

@@ -8,9 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-import psutil
-
-from tests.bench.measure import PHASETRACK
+from tests.bench.measure import PHASETRACK, spent_s
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,8 +30,7 @@ def follow_many(folder: Path, *, logs_count: int, appends: int, idle_s: float) -
         _append(logs[0], 0)
         _until(lambda: (str(logs[0]), 0.0) in seen)
         time.sleep(2)  # the start is over
-        process = psutil.Process(tail.pid)
-        idle = _used_s(process, idle_s)
+        idle = _used_s(tail.pid, idle_s)
         delays = []
         for k in range(1, appends + 1):
             log = logs[k % logs_count]
@@ -59,11 +56,10 @@ def _read(tail: subprocess.Popen[str], seen: dict[tuple[str, float], float]) -> 
             seen[record["path"], record["done"]] = time.monotonic()
 
 
-def _used_s(process: psutil.Process, wait_s: float) -> float:
-    before, began = process.cpu_times(), time.monotonic()
+def _used_s(pid: int, wait_s: float) -> float:
+    before, began = spent_s(pid), time.monotonic()
     time.sleep(wait_s)
-    after, took = process.cpu_times(), time.monotonic() - began
-    return (after.user + after.system - before.user - before.system) / took
+    return (spent_s(pid) - before) / (time.monotonic() - began)
 
 
 def _until(condition: object) -> None:

@@ -77,19 +77,14 @@ class Pty:
     def press(self, key: str) -> tuple[float, float] | None:
         """Type a key, and wait until its picture has begun to come: seconds, and of CPU; None if nothing changes."""
         self.read_for(0.3)
-        began, spent = time.monotonic(), self.cpu_s()
+        began, spent = time.monotonic(), measure.spent_s(self.process.pid)
         os.write(self.master, key.encode())
         came = select.select([self.master], [], [], 1.0)[0]
-        return (time.monotonic() - began, self.cpu_s() - spent) if came else None
-
-    def cpu_s(self) -> float:
-        """CPU of all its threads so far, to the nanosecond."""
-        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
-        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+        return (time.monotonic() - began, measure.spent_s(self.process.pid) - spent) if came else None
 
     def cost(self, seconds: float = MEASURED_S) -> Cost:
-        before, count = self.cpu_s(), self.read_for(seconds)
-        return Cost(count / seconds, 100 * (self.cpu_s() - before) / seconds)
+        before, count = measure.spent_s(self.process.pid), self.read_for(seconds)
+        return Cost(count / seconds, 100 * (measure.spent_s(self.process.pid) - before) / seconds)
 
     def close(self) -> None:
         self.process.send_signal(signal.SIGKILL)
@@ -211,7 +206,7 @@ def first_picture(folder: Path) -> Iterator[tuple[str, float, float]]:
             pty = Pty(command)
             pty.read_for(120.0, lambda seen, mark=mark: mark in seen)
             times.append(time.monotonic() - pty.began_s)
-            spent.append(pty.cpu_s())
+            spent.append(measure.spent_s(pty.process.pid))
             pty.close()
         yield name, min(times), min(spent)
 
