@@ -299,22 +299,24 @@ class Loop:
 
     def poll(self, wait_s: float) -> list[tuple[Session, list[Record]]]:
         """Do for all sessions what ``Session.poll`` does for one."""
-        began = now = time.monotonic()
+        now = time.monotonic()
+        until = now + wait_s
         if wait_s > _JUST_S > now - self._calm_s:
-            self._sleep(min([wait_s, *(session.due_s() for session in self._sessions)]))
+            self._sleep(until - now)
         while True:
             steps = [(session, *session.step()) for session in self._sessions]
             now, moved = time.monotonic(), any(moved for _, moved, _ in steps)
             self._calm_s = -inf if moved else now
-            left = began + wait_s - now
-            if left <= 0 or moved or all(session.ended for session in self._sessions):
+            if now >= until or moved or all(session.ended for session in self._sessions):
                 return [(session, records) for session, _, records in steps]
-            self._sleep(min([left, *(session.due_s() for session in self._sessions)]))
+            self._sleep(until - now)
 
     def _sleep(self, wait_s: float) -> None:
+        """Sleep, no longer than until a sampler is due."""
         from phasetrack.edges.stdin import wait_any
         from phasetrack.edges.wakeup import BLIND_LOOK_S, LOOK_S
 
+        wait_s = min([wait_s, *(session.due_s() for session in self._sessions)])
         going = [pipe for pipe in self._pipes if pipe.ended is None]
         if going:
             only = len(self._pipes) == len(self._sessions)

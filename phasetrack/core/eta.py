@@ -271,11 +271,11 @@ def _reason(known: Snapshot, found: Forecast, told: Told, runs: int) -> str:
         last = max(slow, key=lambda one: one.began_s or 0.0)
         usual = duration(last.expected.mid_s if last.expected else None)
         return f"{last.title} took {duration(last.elapsed_s)}, usually {usual}"
-    if row is not None and found.phase != told.phase:
+    if row is None:
+        return ""
+    if found.phase != told.phase:
         return f"{row.title} was not expected"
-    return (
-        f"{row.title} lasts longer than was told" if row is not None and told.finish_s <= (known.now_s or 0.0) else ""
-    )
+    return f"{row.title} lasts longer than was told" if told.finish_s <= (known.now_s or 0.0) else ""
 
 
 def _in_figures(known: Snapshot, found: Forecast, likes: Likes, told: Told) -> Eta:

@@ -131,8 +131,7 @@ def before_the_log(likes: Likes, spent_s: float) -> Forecast:
     silent = of_seconds(shipped.SILENT_START.typical_s, shipped.SILENT_START.spread)
     pieces = [Piece("silent start", (Part(1.0, silent),), spent_s)]
     for phase in likes.typical() or ("bootstrap", *_USUAL):
-        pieces += [Piece(phase, likes.body(phase))]
-        pieces += [] if phase in _NO_GAP else [Piece(f"gap {phase}", likes.gap(phase))]
+        pieces += [Piece(phase, likes.body(phase)), *_gap(phase, likes.gap(phase))]
     return Forecast(_range(_sum(pieces, 0.0, 1.0)), None, "bootstrap", spent_s)
 
 
@@ -170,8 +169,7 @@ class _Running:
             yield Piece(f"gap {row.phase}", gap, self._since(row.ended_s))
             return
         yield from self._inside(row)
-        if row.phase not in _NO_GAP:
-            yield Piece(f"gap {row.phase}", gap)
+        yield from _gap(row.phase, gap)
 
     def _since(self, at_s: float | None) -> float:
         return max(self._now - (at_s if at_s is not None else self._now), 0.0)
@@ -301,8 +299,12 @@ def _planned(known: Snapshot, rows: list[PhaseRow], likes: Likes) -> Iterator[Pi
         chance = likes.chance(phase, planned=phase in planned)
         if chance > 0.02:
             yield Piece(phase, _so_far(known, phase, likes.body(phase)), 0.0, chance)
-            if phase not in _NO_GAP:
-                yield Piece(f"gap {phase}", likes.gap(phase), 0.0, chance)
+            yield from _gap(phase, likes.gap(phase), chance)
+
+
+def _gap(phase: str, parts: tuple[Part, ...], chance: float = 1.0) -> list[Piece]:
+    """What passes between a phase's end and the next begin."""
+    return [] if phase in _NO_GAP else [Piece(f"gap {phase}", parts, 0.0, chance)]
 
 
 def _so_far(known: Snapshot, phase: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:

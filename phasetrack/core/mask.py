@@ -11,7 +11,6 @@ A name is also masked where it stands alone, once it was recognised anywhere: ``
 from __future__ import annotations
 
 import re
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from phasetrack.core import places
@@ -155,14 +154,8 @@ class Masker:
         return found[0][: found.start("host") - found.start()] + self._host(found["host"])
 
     def _address(self, found: re.Match[str]) -> str:
-        text = found[0]
-        try:
-            address = ip_address(text.partition("%")[0])
-        except ValueError:
-            return text
-        if places.is_open_address(address):
-            return text
-        return self._mask("ip", str(address))
+        address = places.own_address(found[0])
+        return found[0] if address is None else self._mask("ip", str(address))
 
     # --- paths --------------------------------------------------------------------------------------
 

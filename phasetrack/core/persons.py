@@ -17,7 +17,8 @@ USER, EMAIL = "[user]", "[e-mail]"
 
 # A path's part behind home or Users is a person, wherever it stands: /home/alice, /mnt/home/alice, C:\Users\alice
 _HOME = later(
-    r"(?<![\w.-])(?P<homes>(?:home|[Uu]sers)[/\\]{1,4})(?P<user>[\w.@+-]{1,64}(?: [\w.@+-]{1,64}(?=\\))?)(?![\w.@+-])"
+    rf"(?<![\w.-])(?P<homes>(?:{'|'.join(sorted(places.PEOPLE))})[/\\]{{1,4}})"
+    r"(?P<user>[\w.@+-]{1,64}(?: [\w.@+-]{1,64}(?=\\))?)(?![\w.@+-])"
 )
 _OWN = later(r"(?<![\w~./-])~(?P<user>[A-Za-z_][\w.-]{0,31})(?=/)")  # ~alice/models
 _DIGIT_OR_LONG = later(r"\d|(?:[0-9A-Fa-f]+:){2}")
@@ -52,14 +53,8 @@ def _user(found: re.Match[str]) -> str:
 
 
 def _address(found: re.Match[str]) -> str:
-    from ipaddress import ip_address
-
-    text = found[0]
-    try:
-        address = ip_address(text.partition("%")[0])
-    except ValueError:
-        return text
-    if places.is_open_address(address):
+    text, address = found[0], places.own_address(found[0])
+    if address is None:
         return text
     if address.version == 4:
         before = found.string[max(found.start() - 16, 0) : found.start()]

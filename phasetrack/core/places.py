@@ -128,9 +128,16 @@ _GOES_ON = later(
 )
 
 
-def is_open_address(address: IPv4Address | IPv6Address) -> bool:
-    """Whether every machine has an address: loopback, any, broadcast."""
-    return address.is_loopback or address.is_unspecified or str(address) == "255.255.255.255"
+def own_address(text: str) -> IPv4Address | IPv6Address | None:
+    """The address of a machine of its own; None for what is none, or every machine's: loopback, any, broadcast."""
+    from ipaddress import ip_address
+
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    is_open = address.is_loopback or address.is_unspecified or str(address) == "255.255.255.255"
+    return None if is_open else address
 
 
 def is_published(name: str) -> bool:

@@ -137,10 +137,9 @@ class Follower:
     def _stands_still(self, calm: Facts) -> bool:
         """Whether the path leads to the file that is held, and nothing of it has changed: most looks find that."""
         try:
-            there = os.stat(self.path)  # noqa: PTH116
-        except OSError:
+            return _facts_of(self.path) == calm
+        except SourceError:
             return False
-        return (there.st_dev, there.st_ino, there.st_size, there.st_mtime_ns) == calm
 
     def skip_to(self, position: int) -> Gap | None:
         """Leave out what stands before ``position``; None where that was read already."""
